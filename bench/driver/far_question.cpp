@@ -3,6 +3,7 @@
 #include "cli/options.hpp"
 #include "cli/table.hpp"
 #include "driver/registry.hpp"
+#include "pager/page.hpp"
 
 #include <tonari/status.hpp>
 
@@ -149,7 +150,7 @@ void add_far_launch_options(CLI::App& command, FarLaunch& launch) {
       .add_option("--memory", launch.memory,
                   "How much each server lends, as for `tonari far`; over RDMA, servers pin all that they lend")
       ->type_name("SIZE")
-      ->transform(cli::size_in_bytes())
+      ->transform(cli::size_in_units_of(pager::block_bytes))
       ->group("Memory");
   command
       .add_option("--faults", launch.faults, "The threads or the process that serve page faults, as for `tonari far`")

@@ -5,7 +5,6 @@
 #include "cli/options.hpp"
 #include "cli/standard_streams.hpp"
 #include "job/arena.hpp"
-#include "job/memory.hpp"
 #include "pager/page.hpp"
 
 #include <fmt/format.h>
@@ -94,10 +93,6 @@ void check_without_servers(const CLI::App& far) {
 
 int run_far(const FarOptions& options) {
   if (options.program.empty()) throw SetupError("the program is missing; see tonari far --help");
-  if (options.memory && *options.memory < pager::block_bytes) {
-    throw SetupError(fmt::format("--memory {}: must be at least {}", job::memory_text(*options.memory),
-                                 job::memory_text(pager::block_bytes)));
-  }
   if (const auto error = check_program(options.program.front())) {
     print_stderr("tonari far: {}\n", error->text);
     return error->exit_status;
@@ -133,7 +128,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
          "How much each server lends (default: nine tenths of the memory that its host has available, less the "
          "program's local data on its own host)")
       ->type_name("SIZE")
-      ->transform(size_in_bytes())
+      ->transform(size_in_units_of(pager::block_bytes))
       ->group("Memory");
   far.add_flag("--at-once", options->at_once,
                "Servers take all their memory before the program starts, instead of as it is needed")

@@ -1,6 +1,9 @@
 #include "cli/far_limit.hpp"
 
 #include "cli/options.hpp"
+#include "job/memory.hpp"
+
+#include <tonari/status.hpp>
 
 #include <fmt/format.h>
 
@@ -31,6 +34,11 @@ far::Limit limit_of(std::string text) {
 
 std::string text_of(const far::Limit& limit) {
   return limit.percent != 0 ? fmt::format("{}%", limit.percent) : std::to_string(limit.bytes);
+}
+
+void check_lendable(std::uint64_t bytes) {
+  if (bytes <= job::available_memory_bytes()) return;
+  throw SetupError(fmt::format("--memory {}: {}; lend less", job::memory_text(bytes), job::available_memory_text()));
 }
 
 }  // namespace tonari::cli

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace tonari::cli {
@@ -14,5 +15,8 @@ CLI::Validator share_or_size();
 far::Limit limit_of(std::string text);
 /// Returns a value for limit_of().
 std::string text_of(const far::Limit& limit);
+
+/// Throws SetupError if this host has less memory than a server is to lend.
+void check_lendable(std::uint64_t bytes);
 
 }  // namespace tonari::cli

@@ -184,6 +184,8 @@ FarRun::FarRun(const FarOptions& options)
   check_reach_of_faults(options);
   if (options.on_one_core) stay_on_this_core();
   if (far::has_file(options.store)) room_ = far::room_for_file(options.directory);
+  // Servers on other hosts check it themselves.
+  if (options.memory && places_of(options).hosts.empty()) check_lendable(*options.memory);
   listener_ = job::listen_at(name_);
   start_servers();
   wait_for_keeper();
@@ -246,7 +248,7 @@ void FarRun::wait_for_keeper() {
     } else if (wait[0].revents != 0) {
       far::Report report;
       if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) {
-        throw SetupError("the keeper has ended before the servers were ready; its message should stand above");
+        throw SetupError(fmt::format("the keeper has ended before the servers were ready{}", where_its_message_is()));
       }
       listener_ = {};
       at_start_ = report.statistics;
@@ -375,7 +377,8 @@ bool FarRun::receive_from_keeper() {
   if (bytes < 0) return false;  // nothing now
   if (bytes != sizeof report) {
     keeper_ = {};
-    end_program("the keeper has ended, which served the program's faults; its message should stand above");
+    end_program(fmt::format("the keeper has ended, which served the program's faults{}", where_its_message_is()),
+                "a process, probably the keeper");
     return false;
   }
   take_report(report);
@@ -390,10 +393,15 @@ void FarRun::take_report(const far::Report& report) noexcept {
   all_gone_ = report.statistics.living == 0;
 }
 
-void FarRun::end_program(const std::string& why) noexcept {
+// A process that the kernel has ended for lack of memory left no message.
+std::string_view FarRun::where_its_message_is() const {
+  return memory_.has_killed() ? "" : "; its message should stand above";
+}
+
+void FarRun::end_program(const std::string& why, std::string_view killed) noexcept {
   if (std::exchange(failed_, true)) return;
   print_stderr("tonari far: {}\n", why);
-  say_if_memory_was_short("a process, probably a server");
+  say_if_memory_was_short(killed);
   if (program_ != 0) ::kill(program_, SIGKILL);
 }
 

@@ -62,7 +62,9 @@ class FarRun {
   void pass_signals_on();
   bool receive_from_keeper();
   void take_report(const far::Report& report) noexcept;
-  void end_program(const std::string& why) noexcept;
+  [[nodiscard]] std::string_view where_its_message_is() const;
+  /// `killed` names the process, if the out-of-memory killer has ended one meanwhile.
+  void end_program(const std::string& why, std::string_view killed = "a process, probably a server") noexcept;
   void say_if_memory_was_short(std::string_view process) const;
   void show_progress();
   void show_results();

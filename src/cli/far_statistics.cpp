@@ -80,6 +80,13 @@ std::string stored_text(const far::Statistics& all) {
                      in_file);
 }
 
+// A limit in percent follows the memory that is touched, and falls when that is freed.
+std::string limit_text(const far::Statistics& all) {
+  if (all.limit_bytes == all.limit_peak_bytes) return fmt::format("limit {}", memory_text(all.limit_bytes));
+  return fmt::format("limit at most {}, at the end {}", memory_text(all.limit_peak_bytes),
+                     memory_text(all.limit_bytes));
+}
+
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 double mean_us(const pager::Statistics& of) {
@@ -91,14 +98,14 @@ double mean_us(const pager::Statistics& of) {
 std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
-      "far memory: at most {} in use, {} local (limit {}), {}{}\n"
+      "far memory: at most {} in use, {} local ({}), {}{}\n"
       "faults:     {}; threads waited {:.3f} s for pages, {:.1f} us per fault: half within {:.1f} us, 99 % within "
       "{:.1f} us{}\n"
       "read ahead: {} blocks of 2 MiB, {} of them used, {} fetched in vain; {} pages were used again before they had "
       "been sent\n"
       "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}{}",
-      memory_text(all.in_use_peak_bytes), memory_text(pager.resident_peak_bytes), memory_text(all.limit_bytes),
-      stored_text(all), processes_text(all), pager.faults, seconds_of(pager.wait_ns), mean_us(pager),
+      memory_text(all.in_use_peak_bytes), memory_text(pager.resident_peak_bytes), limit_text(all), stored_text(all),
+      processes_text(all), pager.faults, seconds_of(pager.wait_ns), mean_us(pager),
       wait_us(pager.wait_ns_histogram, 50), wait_us(pager.wait_ns_histogram, 99),
       histogram_text(pager.wait_ns_histogram), pager.blocks_read_ahead, pager.read_ahead_hits,
       memory_text(pager.bytes_in_vain), pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
@@ -113,6 +120,7 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"resident_bytes", pager.resident_bytes},
                               {"resident_peak_bytes", pager.resident_peak_bytes},
                               {"limit_bytes", all.limit_bytes},
+                              {"limit_peak_bytes", all.limit_peak_bytes},
                               {"stored_bytes", all.stored_bytes},
                               {"stored_peak_bytes", all.stored_peak_bytes},
                               {"stored_data_peak_bytes", all.stored_data_peak_bytes},

@@ -76,8 +76,9 @@ std::vector<std::pair<std::string, std::string>> describe_machine() {
           {"processor", processor_model()},
           {"cores", cores},
           {"caches", caches},
-          {"memory", fmt::format("{}, {} available", job::memory_text(memory_bytes),
-                                 job::memory_text(job::available_memory_bytes()))},
+          {"memory", fmt::format("{}, {} available{}", job::memory_text(memory_bytes),
+                                 job::memory_text(job::available_memory_bytes()),
+                                 job::control_group_limits_memory() ? ": the limit of this control group" : "")},
           {"page", job::memory_text(page_bytes)},
           {"kernel", kernel_text()}};
 }

@@ -20,6 +20,8 @@ CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint6
 std::size_t parse_size(std::string_view text) noexcept;
 /// Accepts a size other than 0; the option gets the number of bytes.
 CLI::Validator size_in_bytes();
+/// Accepts a multiple of `unit` bytes, which are whole MiB, other than 0; the option gets the number of bytes.
+CLI::Validator size_in_units_of(std::uint64_t unit);
 /// Accepts a number of seconds: "60", "0.5".
 CLI::Validator seconds();
 /// Accepts one of these words.

@@ -35,12 +35,11 @@ struct ServeOptions {
 };
 
 std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
-  const std::uint64_t available = job::available_memory_bytes();
   if (options.memory) {
-    if (*options.memory <= available) return *options.memory;
-    throw SetupError(fmt::format("--memory {}: this host has only {} available", job::memory_text(*options.memory),
-                                 job::memory_text(available)));
+    check_lendable(*options.memory);
+    return *options.memory;
   }
+  const std::uint64_t available = job::available_memory_bytes();
   std::uint64_t servers_here = 0;
   for (const JobRank rank : job.ranks()) {
     if (rank != 0 && job.host(rank) == job.host(job.rank())) ++servers_here;
@@ -75,7 +74,7 @@ void add_serve(CLI::App& app, int&) {
           "How much to lend (default: nine tenths of the memory that this host has available, divided among its "
           "servers; on the program's host less, as --beside says)")
       ->type_name("SIZE")
-      ->transform(size_in_bytes());
+      ->transform(size_in_units_of(pager::block_bytes));
   command.add_flag("--at-once", options->at_once, "Take all of it at the start, or fail, instead of as it is needed")
       ->disable_flag_override();
   command

@@ -65,12 +65,13 @@ struct Order {
 static_assert(std::is_trivially_copyable_v<Order>);
 
 /// Sums over all processes. Current amounts count living processes only, or the last process if all have ended. Peaks
-/// are sums of each process's own peak, except for the bytes that are stored at servers.
+/// are sums of each process's own peak, except for the limit and for the bytes that are stored at servers.
 struct Statistics {
   pager::Statistics pager{};
   std::uint64_t in_use_bytes = 0;  // allocated in the arena, or static
   std::uint64_t in_use_peak_bytes = 0;
   std::uint64_t limit_bytes = 0;
+  std::uint64_t limit_peak_bytes = 0;
   std::uint64_t stored_bytes = 0;  // at servers, in whole chunks; in files, if there are no servers
   std::uint64_t stored_peak_bytes = 0;
   std::uint64_t stored_data_peak_bytes = 0;  // pages that are stored there as they are; less if data are sparse

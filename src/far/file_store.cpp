@@ -36,11 +36,24 @@ FileDescriptor create_and_unlink(const std::string& directory) {
   return file;
 }
 
+// File systems of the kernel's own objects (/proc, /sys, control groups) have no blocks.
+bool holds_no_files(const std::string& directory) {
+  struct statvfs about {};
+  return ::statvfs(directory.c_str(), &about) == 0 && about.f_blocks == 0;
+}
+
 FileDescriptor create_file(const std::string& directory) {
   FileDescriptor file{::open(directory.c_str(), flags | O_TMPFILE, S_IRUSR | S_IWUSR)};
   if (!file && (errno == EOPNOTSUPP || errno == EISDIR)) file = create_and_unlink(directory);
   if (!file) {
-    throw_system_error(fmt::format("--store file:{}: creating a file there", directory),
+    const int error = errno;
+    if (holds_no_files(directory)) {
+      throw SetupError(
+          fmt::format("--store file:{}: creating a file there: the file system of {} holds no files of users; name a "
+                      "directory on a disk",
+                      directory, directory));
+    }
+    throw_system_error(error, fmt::format("--store file:{}: creating a file there", directory),
                        "name a directory on a disk, where you may create files");
   }
   // Fails where the file system always uses the page cache.

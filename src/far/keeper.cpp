@@ -289,24 +289,28 @@ void Keeper::count_the_dead() {
 }
 
 // A limit in percent is relative to the memory that all processes have touched, and in proportion to the memory that
-// each has touched. It is at least share_bytes_min, and at most as much as this host's memory allows. A limit in bytes is for all processes together, in proportion to the memory that each has touched.
+// each has touched. It is at least share_bytes_min, and at most as much as this host's memory allows. A limit in bytes
+// is for all processes together, in proportion to the memory that each has touched.
 void Keeper::share_limit() {
   std::uint64_t ticks = 0;
   (void)!::read(clock_.number(), &ticks, sizeof ticks);
   std::uint64_t touched_by_all = 0;
   for (const auto& each : clients_) touched_by_all += each->touched_bytes();
+  std::uint64_t limits = 0;
   for (const auto& each : clients_) {
-    if (each->has_begun()) each->set_limit(limit_for(each->touched_bytes(), touched_by_all));
+    if (!each->has_begun()) continue;
+    each->set_limit(limit_for(each->touched_bytes(), touched_by_all));
+    limits += each->limit_bytes();
   }
+  limit_peak_bytes_ = std::max(limit_peak_bytes_, limits);
 }
 
 std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept {
   const Limit& limit = order_.limit;
   if (limit.percent == 100) return order_.arena_bytes;  // the most that it can ever touch
   const std::uint64_t all =
-      limit.percent == 0
-          ? limit.bytes
-          : std::min(std::max(touched_by_all / 100 * limit.percent, share_bytes_min), local_bytes_max_);
+      limit.percent == 0 ? limit.bytes
+                         : std::min(std::max(touched_by_all / 100 * limit.percent, share_bytes_min), local_bytes_max_);
   if (touched == touched_by_all) return std::max(all, limit_bytes_min);
   const double share = static_cast<double>(touched) / static_cast<double>(touched_by_all);
   return std::max(static_cast<std::uint64_t>(static_cast<double>(all) * share), limit_bytes_min);
@@ -380,6 +384,7 @@ Statistics Keeper::statistics() const noexcept {
     all.stored_data_peak_bytes = servers_->data_peak_bytes();
     all.capacity_bytes = servers_->capacity_bytes();
   }
+  all.limit_peak_bytes = limit_peak_bytes_;
   all.servers = static_cast<std::uint32_t>(
       std::ranges::count_if(servers_of(job_), [this](int rank) { return job_.alive(JobRank{rank}); }));
   return all;

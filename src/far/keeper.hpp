@@ -69,10 +69,11 @@ class Keeper {
   FileDescriptor door_;                     // where processes that the program has started or executed connect
   bool closed_ = false;
   Order order_{};
-  std::uint64_t local_bytes_max_ = 0;  // of all processes together, if their limit is a share
-  bool advised_ = false;               // the user knows that a working set does not fit
-  std::optional<Servers> servers_;     // set with the first order
-  std::mutex clients_mutex_;           // guards the list against find(); only this thread changes it
+  std::uint64_t local_bytes_max_ = 0;   // of all processes together, if their limit is a share
+  std::uint64_t limit_peak_bytes_ = 0;  // the same; the most that they were allowed
+  bool advised_ = false;                // the user knows that a working set does not fit
+  std::optional<Servers> servers_;      // set with the first order
+  std::mutex clients_mutex_;            // guards the list against find(); only this thread changes it
   Clients clients_;
   std::list<std::weak_ptr<Client>> ended_clients_;  // some of whose forked children may live
   std::optional<Heirs> heirs_;                      // set with the first order

@@ -63,12 +63,10 @@ void check_size(int ranks, const Settings& settings) {
   }
   const auto each = settings.ring_slots * cache_line_bytes + reply_bytes_min + sizeof(RankBlock);
   const auto needed = static_cast<std::uint64_t>(ranks) * each;
-  const auto available = available_memory_bytes();
-  if (needed > available) {
+  if (needed > available_memory_bytes()) {
     throw SetupError(
-        fmt::format("{} ranks need at least {} for their rings, but this machine has {} available: use fewer ranks or "
-                    "a smaller TONARI_RING_SLOTS",
-                    ranks, memory_text(needed), memory_text(available)));
+        fmt::format("{} ranks need at least {} for their rings, but {}: use fewer ranks or a smaller TONARI_RING_SLOTS",
+                    ranks, memory_text(needed), available_memory_text()));
   }
 }
 

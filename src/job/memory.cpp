@@ -33,6 +33,14 @@ std::uint64_t available_memory_bytes() {
   return std::min(system_bytes(), control_group_memory_limit().value_or(unlimited));
 }
 
+bool control_group_limits_memory() { return control_group_memory_limit().value_or(unlimited) < system_bytes(); }
+
+std::string available_memory_text() {
+  const std::string bytes = memory_text(available_memory_bytes());
+  return control_group_limits_memory() ? fmt::format("the control group of this process may use no more than {}", bytes)
+                                       : fmt::format("this host has only {} available", bytes);
+}
+
 std::string memory_text(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 7> units{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);

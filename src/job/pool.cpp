@@ -14,9 +14,9 @@
 namespace tonari::job {
 
 std::uint32_t Pool::take(std::uint64_t bytes) {
-  if (const auto available = available_memory_bytes(); bytes > available) {
-    throw SetupError(fmt::format("{} of shared memory were requested, but this machine has {} available",
-                                 memory_text(bytes), memory_text(available)));
+  if (bytes > available_memory_bytes()) {
+    throw SetupError(
+        fmt::format("{} of shared memory were requested, but {}", memory_text(bytes), available_memory_text()));
   }
   const std::uint64_t granules = std::max<std::uint64_t>((bytes + pool_granule_bytes - 1) / pool_granule_bytes, 1);
   std::uint32_t taken =

@@ -132,12 +132,10 @@ std::shared_ptr<detail::Memory> SharedMemory::make(Job& job, std::uint64_t bytes
   try {
     range_.expect_room_for(bytes);  // before a placement function is called for every page
     plan.emplace(bytes, size_, options);
-    const std::uint64_t available = job::available_memory_bytes();
-    if (!spread_ && plan->bytes() > available) {
+    if (!spread_ && plan->bytes() > job::available_memory_bytes()) {
       throw SetupError(
-          fmt::format("{} of shared memory were asked for, this machine has {} available: ask for less, or spread the "
-                      "ranks over hosts",
-                      job::memory_text(plan->bytes()), job::memory_text(available)));
+          fmt::format("{} of shared memory were asked for, but {}: ask for less, or spread the ranks over hosts",
+                      job::memory_text(plan->bytes()), job::available_memory_text()));
     }
     start = range_.take(plan->bytes());
   } catch (...) {

@@ -124,8 +124,7 @@ class Endings(FarTest):
         os.kill(self.server_of(job, 0), signal.SIGKILL)
         status, _, error = job.end()
         self.assertEqual(status, 137)
-        self.assertIn("the keeper has ended", error)
-
+        self.assertRegex(error, "the keeper has ended, .*; its message should stand above\n")
 
     def test_a_program_without_large_data_is_told_that_nothing_was_far(self):
         _, _, error = self.run_job("far", "--", PYTHON, "-c", "")
@@ -199,6 +198,16 @@ class Endings(FarTest):
                 self.assertRegex(error, r"^tonari far: out of memory: the servers' \d+ MiB are full")
                 self.assertNotIn("killer", error)
 
+    def test_the_limit_of_a_control_group_is_named_if_servers_are_to_lend_more(self):
+        if self.user is not None:
+            self.skipTest("only root can move a process to another control group")
+        with memory_group(300 << 20) as enter:
+            status, _, error = self.run_job("far", "--memory", "400M", "--", "true", preexec_fn=enter)
+            _, said, _ = self.run_job("info", preexec_fn=enter)
+        self.assertEqual((status, error), (2, "tonari far: --memory 400 MiB: the control group of this process may use "
+                                              "no more than 300 MiB; lend less\n"))
+        self.assertRegex(said, r"memory +\d+ [GT]iB, 300 MiB available: the limit of this control group\n")
+
     def test_a_kill_by_the_out_of_memory_killer_is_named(self):
         if self.user is not None:
             self.skipTest("only root can move a process to another control group")
@@ -212,13 +221,13 @@ class Endings(FarTest):
     def test_a_kill_of_a_server_by_the_out_of_memory_killer_is_named(self):
         if self.user is not None:
             self.skipTest("only root can move a process to another control group")
-        for store, remedy in (("ram", "--store lz4"), ("lz4", "--servers")):
-            with self.subTest(store=store), memory_group(400 << 20) as enter:
+        for store, rank, remedy in (("ram", 1, "--store lz4"), ("lz4", 1, "--servers"), ("ram", 0, "--store lz4")):
+            with self.subTest(store=store, rank=rank), memory_group(400 << 20) as enter:
                 code = "x = bytearray(32 << 20); print('ready', flush=True); input(); x = bytearray(1200 << 20); input()"
                 job = self.start("far", "--local", "100%", "--memory", "32M", "--store", store, "--", PYTHON, "-c", code,
                                  stdin=subprocess.PIPE, preexec_fn=enter)
                 job.output.wait_for("ready")
-                with open(f"/proc/{self.server_of(job, 1)}/oom_score_adj", "w") as file:
+                with open(f"/proc/{self.server_of(job, rank)}/oom_score_adj", "w") as file:
                     file.write("1000")
                 job.process.stdin.write("\n")
                 job.process.stdin.flush()
@@ -226,6 +235,7 @@ class Endings(FarTest):
                 job.process.stdin.close()
                 self.assertEqual(status, 137, error)
                 self.assertRegex(error, "the kernel's out-of-memory killer ended .*no more than 400 MiB.*" + remedy)
+                self.assertNotIn("stand above", error)
 
 
 class EndingsOfAnOrdinaryUser(Endings):

@@ -71,12 +71,14 @@ class File(FileTest):
                          r"\(--store file:DIRECTORY\), or raise --local\n$")
 
     def test_a_directory_where_no_file_can_be_created_is_refused(self):
-        for name, cause in (("/no/such/directory", "No such file or directory"), ("/proc", ".*")):
+        for name, why in (("/no/such/directory", "No such file or directory; name a directory on a disk, where you may "
+                                                 "create files"),
+                          ("/proc", "the file system of /proc holds no files of users; name a directory on a disk"),
+                          ("/sys/kernel", "the file system of /sys/kernel holds no files of users; name a .*")):
             with self.subTest(name=name):
                 status, _, error = self.run_job("far", "--store", f"file:{name}", "--", "true")
                 self.assertEqual(status, 2)
-                self.assertRegex(error, rf"^tonari far: --store file:{name}: creating a file there: {cause}; name a "
-                                 "directory on a disk, where you may create files\n$")
+                self.assertRegex(error, rf"^tonari far: --store file:{name}: creating a file there: {why}\n$")
 
     def test_options_of_servers_are_refused_with_a_file(self):
         for words in (("--servers", "2"), ("--memory", "1G"), ("--at-once",), ("--replicas", "2")):

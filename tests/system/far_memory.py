@@ -112,6 +112,14 @@ class Memory(FarTest):
                 own = 30  # of Python itself
                 self.assertLess(int(output), limit + own)
 
+    def test_statistics_tell_the_largest_limit_and_the_last(self):
+        code = "import time; x = bytearray(b'x') * (160 << 20); time.sleep(0.2); del x; time.sleep(0.2)"
+        status, _, error = self.run_job("far", "--stats", "--local", "60%", "--", PYTHON, "-c", code)
+        self.assertEqual(status, 0, error)
+        self.assertRegex(error, r"MiB local \(limit at most (9\d|10\d) MiB, at the end 64 MiB\)")
+        _, _, error = self.run_job("far", "--stats", "--local", "16M", "--", PYTHON, "-c", code)
+        self.assertIn("local (limit 16 MiB), ", error)
+
     def test_a_share_is_at_least_64_mib(self):
         found = self.torture("--local", "10%", rounds=5)
         self.assertEqual(found["limit_bytes"], 64 << 20)
@@ -277,7 +285,8 @@ class Refusals(FarTest):
             (["--bind", "cores"], "--bind: must be core or none"),
             (["--memory", "x"], "--memory: must be a size"),
             (["--memory", "1000T"], "this host has only"),
-            (["--memory", "1M"], "must be at least 2.0 MiB"),
+            (["--memory", "1M"], "--memory: must be a multiple of 2 MiB, such as 512M or 4G, not '1M'"),
+            (["--memory", "3M"], "--memory: must be a multiple of 2 MiB, such as 512M or 4G, not '3M'"),
         ):
             with self.subTest(words=words):
                 status, _, error = self.run_job("far", *words, "--", "true")

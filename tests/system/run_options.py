@@ -113,8 +113,8 @@ class TooMuch(JobTest):
             self.skipTest("this machine has memory for every rank that a host takes")
         status, _, error = self.run_job("run", "-n", ranks, "true", env=env)
         self.assertEqual(status, 2)
-        self.assertRegex(error, rf"^tonari run: {ranks} ranks need at least .* for their rings, but this machine has "
-                                r".* available: use fewer ranks or a smaller TONARI_RING_SLOTS\n$")
+        self.assertRegex(error, rf"^tonari run: {ranks} ranks need at least .* for their rings, but this host has "
+                                r"only .* available: use fewer ranks or a smaller TONARI_RING_SLOTS\n$")
 
     def test_more_ranks_than_the_limit_of_descriptors_allows_are_refused(self):
         status, _, error = self.run_job(

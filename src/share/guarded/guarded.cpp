@@ -58,11 +58,10 @@ void check(const Job& job, const GuardedOptions& options) {
 
 SetupError no_memory(std::size_t bytes, int copies) {
   const bool by_each = copies > 1;
-  return SetupError(fmt::format(
-      "making guarded data: {} were asked for{}, this machine has {} available: guard less{}, or raise the limit: see "
-      "ulimit -v",
-      job::memory_text(bytes), by_each ? fmt::format(" by each of {} ranks", copies) : "",
-      job::memory_text(job::available_memory_bytes()), by_each ? ", use fewer ranks on a host" : ""));
+  return SetupError(
+      fmt::format("making guarded data: {} were asked for{}, but {}: guard less{}, or raise the limit: see ulimit -v",
+                  job::memory_text(bytes), by_each ? fmt::format(" by each of {} ranks", copies) : "",
+                  job::available_memory_text(), by_each ? ", use fewer ranks on a host" : ""));
 }
 
 // Checks that there is enough memory: the kernel would grant it, and kill a process later. Skipped for small sizes,
