@@ -1,0 +1,161 @@
+#include "mpi/datatypes/predefined_types.hpp"
+
+#include <complex>
+#include <cstddef>
+
+namespace tonari::mpi {
+
+namespace {
+
+struct Named {
+  MPI_Datatype handle;
+  const char* name;
+  Basic basic;  // none: this platform has no such type
+};
+const Named named[] = {
+    {MPI_AINT, "MPI_AINT", Basic::int64},
+    {MPI_COUNT, "MPI_COUNT", Basic::int64},
+    {MPI_OFFSET, "MPI_OFFSET", Basic::int64},
+    {MPI_PACKED, "MPI_PACKED", Basic::byte},
+    {MPI_SHORT, "MPI_SHORT", Basic::int16},
+    {MPI_INT, "MPI_INT", Basic::int32},
+    {MPI_LONG, "MPI_LONG", Basic::int64},
+    {MPI_LONG_LONG, "MPI_LONG_LONG", Basic::int64},
+    {MPI_UNSIGNED_SHORT, "MPI_UNSIGNED_SHORT", Basic::uint16},
+    {MPI_UNSIGNED, "MPI_UNSIGNED", Basic::uint32},
+    {MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", Basic::uint64},
+    {MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", Basic::uint64},
+    {MPI_FLOAT, "MPI_FLOAT", Basic::float32},
+    {MPI_C_FLOAT_COMPLEX, "MPI_C_FLOAT_COMPLEX", Basic::complex64},
+    {MPI_CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", Basic::complex64},
+    {MPI_DOUBLE, "MPI_DOUBLE", Basic::float64},
+    {MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", Basic::complex128},
+    {MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", Basic::complex128},
+    {MPI_LOGICAL, "MPI_LOGICAL", Basic::logical32},
+    {MPI_INTEGER, "MPI_INTEGER", Basic::int32},
+    {MPI_REAL, "MPI_REAL", Basic::float32},
+    {MPI_COMPLEX, "MPI_COMPLEX", Basic::complex64},
+    {MPI_DOUBLE_PRECISION, "MPI_DOUBLE_PRECISION", Basic::float64},
+    {MPI_DOUBLE_COMPLEX, "MPI_DOUBLE_COMPLEX", Basic::complex128},
+    {MPI_CHARACTER, "MPI_CHARACTER", Basic::character},
+    {MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE", Basic::float80},
+    {MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", Basic::complex160},
+    {MPI_CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", Basic::complex160},
+    {MPI_FLOAT_INT, "MPI_FLOAT_INT", Basic::float_int},
+    {MPI_DOUBLE_INT, "MPI_DOUBLE_INT", Basic::double_int},
+    {MPI_LONG_INT, "MPI_LONG_INT", Basic::long_int},
+    {MPI_2INT, "MPI_2INT", Basic::two_ints},
+    {MPI_SHORT_INT, "MPI_SHORT_INT", Basic::short_int},
+    {MPI_LONG_DOUBLE_INT, "MPI_LONG_DOUBLE_INT", Basic::long_double_int},
+    {MPI_2REAL, "MPI_2REAL", Basic::two_floats},
+    {MPI_2DOUBLE_PRECISION, "MPI_2DOUBLE_PRECISION", Basic::two_doubles},
+    {MPI_2INTEGER, "MPI_2INTEGER", Basic::two_ints},
+    {MPI_C_BOOL, "MPI_C_BOOL", Basic::logical8},
+    {MPI_CXX_BOOL, "MPI_CXX_BOOL", Basic::logical8},
+    {MPI_WCHAR, "MPI_WCHAR", Basic::int32},
+    {MPI_INT8_T, "MPI_INT8_T", Basic::int8},
+    {MPI_UINT8_T, "MPI_UINT8_T", Basic::uint8},
+    {MPI_CHAR, "MPI_CHAR", Basic::character},
+    {MPI_SIGNED_CHAR, "MPI_SIGNED_CHAR", Basic::int8},
+    {MPI_UNSIGNED_CHAR, "MPI_UNSIGNED_CHAR", Basic::uint8},
+    {MPI_BYTE, "MPI_BYTE", Basic::byte},
+    {MPI_INT16_T, "MPI_INT16_T", Basic::int16},
+    {MPI_UINT16_T, "MPI_UINT16_T", Basic::uint16},
+    {MPI_INT32_T, "MPI_INT32_T", Basic::int32},
+    {MPI_UINT32_T, "MPI_UINT32_T", Basic::uint32},
+    {MPI_INT64_T, "MPI_INT64_T", Basic::int64},
+    {MPI_UINT64_T, "MPI_UINT64_T", Basic::uint64},
+    {MPI_LOGICAL1, "MPI_LOGICAL1", Basic::logical8},
+    {MPI_INTEGER1, "MPI_INTEGER1", Basic::int8},
+    {MPI_LOGICAL2, "MPI_LOGICAL2", Basic::logical16},
+    {MPI_INTEGER2, "MPI_INTEGER2", Basic::int16},
+    {MPI_REAL2, "MPI_REAL2", Basic::none},
+    {MPI_LOGICAL4, "MPI_LOGICAL4", Basic::logical32},
+    {MPI_INTEGER4, "MPI_INTEGER4", Basic::int32},
+    {MPI_REAL4, "MPI_REAL4", Basic::float32},
+    {MPI_COMPLEX4, "MPI_COMPLEX4", Basic::none},
+    {MPI_LOGICAL8, "MPI_LOGICAL8", Basic::logical64},
+    {MPI_INTEGER8, "MPI_INTEGER8", Basic::int64},
+    {MPI_REAL8, "MPI_REAL8", Basic::float64},
+    {MPI_COMPLEX8, "MPI_COMPLEX8", Basic::complex64},
+    {MPI_LOGICAL16, "MPI_LOGICAL16", Basic::none},
+    {MPI_INTEGER16, "MPI_INTEGER16", Basic::int128},
+    {MPI_REAL16, "MPI_REAL16", Basic::float128},
+    {MPI_COMPLEX16, "MPI_COMPLEX16", Basic::complex128},
+    {MPI_COMPLEX32, "MPI_COMPLEX32", Basic::none},
+};
+
+template <class Value>
+struct Pair {
+  Value value;
+  int index;
+};
+
+struct Shape {
+  std::size_t size;    // bytes of data
+  std::size_t extent;  // of the C type, with the padding behind the data
+};
+template <class T>
+constexpr Shape shape_of = {sizeof(T), sizeof(T)};
+// Padding between the parts of a pair and behind them is no data; then the type is not plain.
+template <class Value>
+constexpr Shape pair_shape = {sizeof(Value) + sizeof(int), sizeof(Pair<Value>)};
+
+Shape shape_of_basic(Basic basic) noexcept {
+  switch (basic) {
+    case Basic::none: return {};
+    case Basic::byte:
+    case Basic::character:
+    case Basic::int8:
+    case Basic::uint8:
+    case Basic::logical8: return {1, 1};
+    case Basic::int16:
+    case Basic::uint16:
+    case Basic::logical16: return {2, 2};
+    case Basic::int32:
+    case Basic::uint32:
+    case Basic::float32:
+    case Basic::logical32: return {4, 4};
+    case Basic::int64:
+    case Basic::uint64:
+    case Basic::float64:
+    case Basic::complex64:
+    case Basic::logical64:
+    case Basic::two_floats: return {8, 8};
+    case Basic::int128:
+    case Basic::float128:
+    case Basic::complex128:
+    case Basic::two_doubles: return {16, 16};
+    case Basic::float80: return shape_of<long double>;
+    case Basic::complex160: return shape_of<std::complex<long double>>;
+    case Basic::two_ints: return pair_shape<int>;
+    case Basic::float_int: return pair_shape<float>;
+    case Basic::double_int: return pair_shape<double>;
+    case Basic::long_int: return pair_shape<long>;
+    case Basic::short_int: return pair_shape<short>;
+    case Basic::long_double_int: return pair_shape<long double>;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::array<Datatype*, 512> make_predefined_types() {
+  std::array<Datatype*, 512> types{};
+  for (const Named& each : named) {
+    auto* const type = new Datatype;
+    const Shape shape = shape_of_basic(each.basic);
+    type->size = shape.size;
+    type->extent = static_cast<MPI_Count>(shape.extent);
+    type->is_plain = shape.size == shape.extent;
+    type->is_absent = each.basic == Basic::none;
+    type->is_committed = !type->is_absent;
+    type->is_predefined = true;
+    type->basic = each.basic;
+    type->name = each.name;
+    types[number_of(each.handle) & 511] = type;
+  }
+  return types;
+}
+
+}  // namespace tonari::mpi

@@ -1,0 +1,23 @@
+#include "mpi/failure.hpp"
+
+namespace tonari::mpi {
+
+int class_of(Status status) noexcept {
+  switch (status) {
+    case Status::ok: return MPI_SUCCESS;
+    case Status::truncated: return MPI_ERR_TRUNCATE;
+    case Status::bounds: return MPI_ERR_COUNT;
+    case Status::bad_address: return MPI_ERR_BUFFER;
+    case Status::peer_gone: return MPI_ERR_PROC_ABORTED;
+    case Status::no_memory: return MPI_ERR_NO_MEM;
+    case Status::invalid: return MPI_ERR_ARG;
+    default: return MPI_ERR_OTHER;
+  }
+}
+
+void check(Status status) {
+  if (status != Status::ok) [[unlikely]]
+    throw Failure(class_of(status), std::string(explain(status)));
+}
+
+}  // namespace tonari::mpi

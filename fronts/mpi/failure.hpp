@@ -1,0 +1,26 @@
+#pragma once
+
+#include "mpi.h"
+
+#include <tonari/status.hpp>
+
+#include <stdexcept>
+#include <string>
+
+namespace tonari::mpi {
+
+/// What the front's functions throw if they fail. The entry point that called them gives it to an error handler.
+struct Failure : std::runtime_error {
+  /// `code`: an error class, or a code that the program has added. `text`: the cause and the remedy, without the name of
+  /// the function, which the entry point adds.
+  Failure(int why, const std::string& text) : std::runtime_error(text), code(why) {}
+  int code;
+};
+
+/// Throws the Failure that a status of the runtime means, unless it is ok.
+void check(Status status);
+
+/// The error class that a status of the runtime means.
+int class_of(Status status) noexcept;
+
+}  // namespace tonari::mpi

@@ -1,0 +1,24 @@
+#include "mpi/predefined.hpp"
+
+#include "mpi/datatypes/predefined_types.hpp"
+
+namespace tonari::mpi {
+
+namespace {
+
+Predefined make_predefined() {
+  Predefined made;
+  made.types = make_predefined_types();
+  using Kind = Errhandler::Kind;
+  made.errhandlers[number_of(MPI_ERRORS_ARE_FATAL) & 3] = new Errhandler(Kind::fatal);
+  made.errhandlers[number_of(MPI_ERRORS_ABORT) & 3] = new Errhandler(Kind::abort);
+  made.errhandlers[number_of(MPI_ERRORS_RETURN) & 3] = new Errhandler(Kind::returns);
+  return made;
+}
+
+}  // namespace
+
+// The objects live until the process ends: handles are used in functions that run while it ends.
+Predefined predefined = make_predefined();
+
+}  // namespace tonari::mpi

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "mpi/errhandler.hpp"
+#include "mpi/info.hpp"
+#include "mpi/object.hpp"
+
+namespace tonari::mpi {
+using Session = MPI_ABI_Session;
+using Win = MPI_ABI_Win;
+using File = MPI_ABI_File;
+}  // namespace tonari::mpi
+
+struct MPI_ABI_Session : tonari::mpi::Object {
+  static constexpr std::uint32_t word = 0x73657373;
+  MPI_ABI_Session() noexcept : Object(word) {}
+  tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
+  tonari::mpi::Hints hints;
+  int thread_level = MPI_THREAD_MULTIPLE;
+};
+
+/// One-sided communication is not done yet: no window exists.
+struct MPI_ABI_Win : tonari::mpi::Object {
+  static constexpr std::uint32_t word = 0x77696e64;
+  tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
+};
+
+/// Files are not done yet: none exists.
+struct MPI_ABI_File : tonari::mpi::Object {
+  static constexpr std::uint32_t word = 0x66696c65;
+  tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
+};
