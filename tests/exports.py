@@ -50,7 +50,10 @@ def demangled(mangled):
 
 def main():
     cxx, include, library, archive, *objects = sys.argv[1:]
-    exported = names("nm", "-D", "--defined-only", library, types="TWVBDRu")
+    # Symbols of the version TONARI_PRIVATE are for the fronts, which are built together with the library.
+    private = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines()
+               if "@@TONARI_PRIVATE_" in line}
+    exported = names("nm", "-D", "--defined-only", library, types="TWVBDRu") - private
     defined = names("nm", "--defined-only", archive, types="TBDR")
     declared = declared_members(cxx, include)
 

@@ -21,6 +21,12 @@ BELOW = {
     "cli": ["base", "job", "fabric", "window", "message", "pager", "share", "far"],
 }
 
+# The folders of fronts/, each with the folders of src that it may include. No front may include another.
+FRONTS = {
+    "mpi": ["base", "job", "fabric", "window", "message"],
+}
+GENERATED = {"functions.hpp", "names.hpp", "unsupported.hpp"}
+
 # The folders of bench/, each with the folders of bench/ that it may include. The driver may also include all folders of
 # src. The other folders run in the ranks and may include all folders of src except cli.
 BENCH_BELOW = {
@@ -82,12 +88,14 @@ def wrong_public(folder, name):
     owner = PUBLIC.get(name)
     if owner is None:
         return f"<tonari/{name}> has no folder in this checker's table"
-    if owner != folder and owner not in BELOW[folder]:
+    if owner != folder and owner not in (FRONTS[folder] if folder in FRONTS else BELOW[folder]):
         return f"{folder} may not include <tonari/{name}>, which is {owner}'s"
     return None
 
 
 def wrong_in_source(folder, ours, other):
+    if ours in GENERATED:
+        return None
     if ours is not None:
         target, _, rest = ours.partition("/")
         if not rest or target not in BELOW:
@@ -98,6 +106,17 @@ def wrong_in_source(folder, ours, other):
     if other is None:
         return "an include must name its file"
     return wrong_public(folder, other[len("tonari/"):]) if other.startswith("tonari/") else None
+
+
+def wrong_in_front(front, ours, other):
+    if ours is None:
+        return wrong_public(front, other[len("tonari/"):]) if other and other.startswith("tonari/") else None
+    target, _, rest = ours.partition("/")
+    if ours in GENERATED or ours in ("mpi.h", "check.hpp") or (target == front and rest):
+        return None
+    if target not in FRONTS[front]:
+        return f'fronts/{front} may not include "{ours}": {target} is not below it'
+    return None
 
 
 def wrong_in_bench(path, ours):
@@ -151,6 +170,14 @@ def violations(root):
             continue
         for number, ours, other in includes(path):
             if why := wrong_in_source(folder, ours, other):
+                yield f"{path.relative_to(root)}:{number}: {why}"
+    for path in code_files(root / "fronts"):
+        front = path.relative_to(root / "fronts").parts[0]
+        if front not in FRONTS:
+            yield f"{path.relative_to(root)}: fronts has no folder of that name in this checker's table"
+            continue
+        for number, ours, other in includes(path):
+            if why := wrong_in_front(front, ours, other):
                 yield f"{path.relative_to(root)}:{number}: {why}"
     for path in code_files(root / "include"):
         folder = PUBLIC.get(path.name)

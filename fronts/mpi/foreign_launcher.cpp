@@ -20,7 +20,7 @@ constexpr Launcher launchers[] = {{"PMI_SIZE", "MPICH's or Intel MPI's mpiexec"}
 
 // tonari joins by the first two; SLURM_NTASKS alone is also set in a batch script that runs one process.
 bool joins_otherwise() noexcept {
-  return std::getenv("TONARI_JOB") != nullptr || std::getenv("PMIX_RANK") != nullptr ||
+  return std::getenv("TONARI_JOIN") != nullptr || std::getenv("PMIX_RANK") != nullptr ||
          std::getenv("PMIX_NAMESPACE") != nullptr;
 }
 

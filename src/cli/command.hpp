@@ -18,6 +18,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
 void add_serve(CLI::App& app, int& exit_status);                                         // serve.cpp
 void list_bench(CLI::App& app, int& exit_status);                                        // bench.cpp
 void add_info(CLI::App& app, int& exit_status);                                          // info.cpp
+void add_env(CLI::App& app, int& exit_status);                                           // env.cpp
 void add_status(CLI::App& app, int& exit_status);                                        // status.cpp
 void add_help(CLI::App& app);                                                            // help_command.cpp
 void add_version(CLI::App& app);                                                         // help_command.cpp

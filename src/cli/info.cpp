@@ -85,12 +85,17 @@ void add_info(CLI::App& app, int&) {
   CLI::App& info =
       *app.add_subcommand("info", "Show this machine, and the features of it that tonari can use.")->group("Commands");
   const auto settings = std::make_shared<bool>(false);
+  const auto mpi = std::make_shared<bool>(false);
   const auto as_json = std::make_shared<bool>(false);
   info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, and its origin")
       ->disable_flag_override();
+  info.add_flag("--mpi", *mpi, "Show instead which functions of MPI are not supported yet")
+      ->disable_flag_override()
+      ->excludes("--settings");
   info.add_flag("--json", *as_json, "Print JSON")->disable_flag_override();
   info.footer(info_footer);
-  info.callback([settings, as_json] {
+  info.callback([settings, mpi, as_json] {
+    if (*mpi) return *as_json ? fmt::print("{}\n", mpi_as_json().dump(2)) : print_mpi();
     for (const std::string& line : unknown_settings()) print_stderr("tonari info: {}\n", line);
     if (!*settings) print_wrong_setting();
     if (*as_json) {

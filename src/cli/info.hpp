@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,5 +20,9 @@ struct Feature {
 
 /// Tests each feature, as far as that is possible.
 std::vector<Feature> check_features();
+
+/// What the MPI front supports: `tonari info --mpi`.
+nlohmann::ordered_json mpi_as_json();
+void print_mpi();
 
 }  // namespace tonari::cli

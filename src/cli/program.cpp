@@ -34,6 +34,7 @@ int run_program(std::vector<std::string> arguments, void (*add_bench)(CLI::App&,
   add_bench(app, exit_status);
   add_info(app, exit_status);
   add_status(app, exit_status);
+  add_env(app, exit_status);
   add_help(app);
   add_version(app);
   add_generate(app);
