@@ -28,6 +28,9 @@ class Holder {
   Session* session_ = nullptr;
 };
 
+/// The function of MPI that the calling thread is in, for `tonari status`. Entry points that may wait set it.
+inline thread_local Function current_function{};
+
 /// Reports the exception that is being handled.
 [[gnu::cold]] int raise(Function function, const Holder& holder) noexcept;
 /// Reports an error by its code and a text that says cause and remedy.

@@ -229,6 +229,12 @@ def holder_of(function):
     return next((each for each in function.parameters if each.kind in HOLDERS), None)
 
 
+def may_wait(function):
+    """Whether a call may wait for other ranks. Those that never do so stay out of the thread's record."""
+    local = ("Info", "Errors", "Attributes", "Groups", "The ABI", "Memory", "Datatypes", "Tool")
+    return not function.section.startswith(local)
+
+
 def entry(function, name, wide):
     """Returns the text of PMPI_name and of its alias MPI_name."""
     lines = [f'extern "C" {function.prototype("P", "MPI_" + name, wide)} {{']
@@ -272,6 +278,8 @@ def body(function, name, wide):
         passed.append(fill(kind.passed_wide if use_wide else kind.passed, each.name))
         after.append(fill(kind.after_wide if use_wide else kind.after, each.name))
     lines += [f"  {each}" for each in before if each]
+    if may_wait(function):
+        lines.append("  current_function = f;")
     lines.append("  try {")
     lines.append(f"    {function.front_name}({', '.join(passed)});")
     lines += [f"    {each}" for each in after if each]

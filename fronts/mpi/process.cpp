@@ -1,5 +1,6 @@
 #include "mpi/process.hpp"
 
+#include "mpi/checks.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/foreign_launcher.hpp"
 #include "mpi/predefined.hpp"
@@ -37,7 +38,11 @@ void drop_predefined() noexcept {
 }  // namespace
 
 Process::Process(int thread_level)
-    : runtime_(message::MessageRuntime::of(job_.session())), thread_level_(thread_level) {}
+    : runtime_(message::MessageRuntime::of(job_.session())), thread_level_(thread_level) {
+  job_.session().name_calls_with([]() noexcept {
+    return std::string_view(function_names[static_cast<std::size_t>(current_function)]);
+  });
+}
 
 void Process::start(int thread_level) {
   refuse_foreign_launcher();

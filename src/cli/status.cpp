@@ -47,20 +47,22 @@ struct Sight {
   int peer;
   int tag;
   std::uint64_t since_ns;
+  std::string call;  // the program's name for what it waits in; may be empty
 
   explicit Sight(const RankBlock& block)
       : phase(block.phase.load(std::memory_order_acquire)),  // acquire: the cause of a death was written before
         wait(block.wait.load(std::memory_order_acquire)),    // acquire: the fields below were written before
         peer(block.wait_peer.load(std::memory_order_relaxed)),
         tag(block.wait_tag.load(std::memory_order_relaxed)),
-        since_ns(block.wait_since_ns.load(std::memory_order_relaxed)) {}
+        since_ns(block.wait_since_ns.load(std::memory_order_relaxed)),
+        call(block.wait_call.get()) {}
 
   [[nodiscard]] bool waits() const noexcept { return wait != Wait::nothing && phase < Phase::left; }
 };
 
 std::string wait_text(const Sight& sight) {
   if (!sight.waits()) return "";
-  std::string text{to_string(sight.wait)};
+  std::string text = sight.call.empty() ? std::string{to_string(sight.wait)} : sight.call;
   if (sight.wait == Wait::leave) return "others to leave";
   if (sight.wait == Wait::lock) return fmt::format("lock at {}", sight.peer);
   const bool sends = sight.wait == Wait::send || sight.wait == Wait::room;

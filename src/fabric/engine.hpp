@@ -135,6 +135,7 @@ class Engine final : public job::Session::Attachment {
     block_.wait_peer.store(peer, std::memory_order_relaxed);
     block_.wait_tag.store(tag, std::memory_order_relaxed);
     block_.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
+    block_.wait_call.set(session_.name_of_call());
     block_.wait.store(what, std::memory_order_relaxed);
   }
   /// Whether this host has more ranks than cores.

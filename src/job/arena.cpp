@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstring>
 #include <new>
 #include <thread>
 
@@ -102,6 +103,19 @@ std::string_view to_string(Phase phase) noexcept {
   constexpr std::array<std::string_view, 6> names{"absent", "joined", "running", "leaving", "left", "dead"};
   const auto index = static_cast<std::size_t>(phase);
   return index < names.size() ? names[index] : "unknown";
+}
+
+void CallName::set(std::string_view name) noexcept {
+  std::array<std::uint64_t, words> parts{};
+  std::memcpy(parts.data(), name.data(), std::min(name.size(), sizeof parts));
+  for (std::size_t i = 0; i < words; ++i) text_[i].store(parts[i], std::memory_order_relaxed);
+}
+
+std::string CallName::get() const {
+  std::array<std::uint64_t, words> parts{};
+  for (std::size_t i = 0; i < words; ++i) parts[i] = text_[i].load(std::memory_order_relaxed);
+  const std::string_view all(reinterpret_cast<const char*>(parts.data()), sizeof parts);
+  return std::string(all.substr(0, all.find('\0')));
 }
 
 std::string_view to_string(Wait wait) noexcept {

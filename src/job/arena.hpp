@@ -15,13 +15,14 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace tonari::job {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::uint32_t arena_version = 6;
+inline constexpr std::uint32_t arena_version = 7;
 /// Length of the longest network address that ranks exchange in an arena.
 inline constexpr std::size_t card_bytes_max = 2040;
 /// Bytes of a rank's segment beside its request ring. src/fabric/segment.hpp asserts that they suffice.
@@ -54,6 +55,19 @@ enum class Wait : std::uint32_t {
   leave
 };
 std::string_view to_string(Wait wait) noexcept;
+
+/// The name of the function that a program waits in, as the program calls it: "MPI_Recv". Empty for tonari's own.
+///
+/// Threads: one writes; any reads, and may see parts of two names.
+class CallName {
+ public:
+  void set(std::string_view name) noexcept;
+  [[nodiscard]] std::string get() const;
+
+ private:
+  static constexpr std::size_t words = 4;
+  std::array<std::atomic<std::uint64_t>, words> text_{};  // relaxed: for people who look at the job
+};
 
 /// Counters of a rank in the arena; Statistics documents them. All accesses are relaxed: no other data are ordered by a
 /// count. A reader needs each count to be whole, but not all of them from one moment.
@@ -101,6 +115,7 @@ struct alignas(cache_line_bytes) RankBlock {
   std::atomic<std::int32_t> wait_peer{-1};  // rank of the job, or -1 for any rank
   std::atomic<std::int32_t> wait_tag{-1};
   std::atomic<std::uint64_t> wait_since_ns{0};  // CLOCK_MONOTONIC
+  CallName wait_call;
 
   alignas(cache_line_bytes) Counters counters;
 

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -71,6 +72,14 @@ class Session {
 
   [[nodiscard]] int rank() const noexcept { return member_.rank; }
   [[nodiscard]] int size() const noexcept { return member_.size; }
+  /// Sets the function that returns the name of the function of a front that the calling thread is in, or an empty text.
+  void name_calls_with(std::string_view (*namer)() noexcept) noexcept {
+    namer_.store(namer, std::memory_order_relaxed);  // relaxed: the function is constant
+  }
+  [[nodiscard]] std::string_view name_of_call() const noexcept {
+    const auto namer = namer_.load(std::memory_order_relaxed);
+    return namer != nullptr ? namer() : std::string_view{};
+  }
   [[nodiscard]] bool threads() const noexcept { return member_.threads; }
   [[nodiscard]] bool direct_copies() const noexcept { return member_.direct_copies; }
   /// True if process_vm_readv and _writev work on this process's own memory. They return an error where a direct access
@@ -218,6 +227,7 @@ class Session {
   std::vector<char> handler_told_;
   std::vector<char> left_told_;
   std::uint64_t told_of_wait_since_ns_ = 0;
+  std::atomic<std::string_view (*)() noexcept> namer_{nullptr};
   std::thread service_;
 };
 
