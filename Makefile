@@ -4,6 +4,7 @@
 # make test          build with assertions and run the tests; installs what is missing
 # make test-bench    tests of the benchmarks
 # make test-far      tests with other projects' programs in far memory, and the benchmark of far memory
+# make test-mpi      programs written for MPI, and other projects' tests of MPI, on tonari's MPI
 # make test-cluster  tests on several hosts, made of network namespaces
 # make test-verbs    tests over RDMA verbs, in a virtual machine
 # make test-aarch64  tests with ranks on an emulated aarch64 processor
@@ -25,7 +26,7 @@ setup:
 	@scripts/setup
 
 test: setup
-	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
+	@scripts/test dev -L 'unit|contract|fuzz|house|^mpi$$' -j "$$(nproc)"
 	@scripts/test dev -L '^system$$'
 
 test-bench: setup
@@ -36,6 +37,10 @@ test-far:
 	@scripts/setup far
 	@scripts/build dev --target benchmarks
 	@scripts/test dev -L 'far|system-long'
+
+test-mpi:
+	@scripts/setup mpi
+	@scripts/test dev -L mpi
 
 test-cluster:
 	@scripts/setup cluster
@@ -95,4 +100,4 @@ install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
-.PHONY: all setup test test-bench test-far test-cluster test-verbs test-aarch64 check-model demo bench hot-paths soak docs format lint install
+.PHONY: all setup test test-bench test-far test-mpi test-cluster test-verbs test-aarch64 check-model demo bench hot-paths soak docs format lint install
