@@ -1,0 +1,161 @@
+#include "message/layout_cursor.hpp"
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+namespace tonari::message {
+
+namespace {
+
+// The two directions of copying between a layout and contiguous memory. An inner loop knows the number of bytes if it
+// is a frequent one: then a copy is a few loads and stores, otherwise a function call.
+struct Packing {
+  using Pointer = std::byte*;
+  static void copy(std::uintptr_t run, std::byte* packed, std::size_t bytes) noexcept {
+    std::memcpy(packed, reinterpret_cast<const std::byte*>(run), bytes);
+  }
+};
+struct Unpacking {
+  using Pointer = const std::byte*;
+  static void copy(std::uintptr_t run, const std::byte* packed, std::size_t bytes) noexcept {
+    std::memcpy(reinterpret_cast<std::byte*>(run), packed, bytes);
+  }
+};
+
+template <class Way>
+class MoveSink {
+ public:
+  using Address = std::uintptr_t;
+  using Pointer = typename Way::Pointer;
+  explicit MoveSink(Pointer packed) noexcept : packed_(packed) {}
+
+  void run(Address first, std::size_t bytes) noexcept {
+    copy(first, bytes);
+    packed_ += bytes;
+  }
+  void strided(Address first, std::ptrdiff_t stride, std::size_t count, std::size_t bytes) noexcept {
+    const auto distance = static_cast<Address>(stride);
+    with_length(bytes, [&](auto length) {
+      Pointer packed = packed_;
+      Address each = first;
+      for (std::size_t i = 0; i < count; ++i, each += distance, packed += length) Way::copy(each, packed, length);
+    });
+    packed_ += count * bytes;
+  }
+  void spread(Address origin, const std::ptrdiff_t* offsets, std::size_t count, std::size_t bytes) noexcept {
+    with_length(bytes, [&](auto length) {
+      Pointer packed = packed_;
+      for (std::size_t i = 0; i < count; ++i, packed += length) {
+        Way::copy(origin + static_cast<Address>(offsets[i]), packed, length);
+      }
+    });
+    packed_ += count * bytes;
+  }
+
+ private:
+  template <std::size_t value>
+  using Length = std::integral_constant<std::size_t, value>;
+
+  // Calls `use` with the number of bytes, as a constant if it is a frequent one.
+  template <class Use>
+  static void with_length(std::size_t bytes, Use&& use) noexcept {
+    switch (bytes) {
+      case 1: return use(Length<1>());
+      case 2: return use(Length<2>());
+      case 4: return use(Length<4>());
+      case 8: return use(Length<8>());
+      case 12: return use(Length<12>());
+      case 16: return use(Length<16>());
+      case 24: return use(Length<24>());
+      case 32: return use(Length<32>());
+      case 64: return use(Length<64>());
+      default: return use(bytes);
+    }
+  }
+
+  // Copies one run. Short ones as two halves of constant length that may overlap.
+  void copy(Address first, std::size_t bytes) const noexcept {
+    if (bytes > 32) return Way::copy(first, packed_, bytes);
+    if (bytes >= 16) return halves<16>(first, bytes);
+    if (bytes >= 8) return halves<8>(first, bytes);
+    if (bytes >= 4) return halves<4>(first, bytes);
+    if (bytes >= 2) return halves<2>(first, bytes);
+    Way::copy(first, packed_, 1);
+  }
+  template <std::size_t half>
+  void halves(Address first, std::size_t bytes) const noexcept {
+    Way::copy(first, packed_, half);
+    Way::copy(first + bytes - half, packed_ + bytes - half, half);
+  }
+
+  Pointer packed_;
+};
+
+}  // namespace
+
+LayoutCursor::LayoutCursor(std::byte* origin, const Layout& layout, std::size_t count, std::ptrdiff_t extent)
+    : origin_(address(origin) + static_cast<Address>(layout.first_)) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(layout.size(), count, &bytes) ||
+      bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
+    throw std::length_error("data of 2^63 bytes or more");
+  }
+  if (bytes == 0) return;
+  node_ = layout.node_;
+  storage_ = layout.storage_;
+  if (node_.repeat(count, extent)) return;
+  child_ = node_;
+  node_ = {Kind::loop, bytes, count, child_.bytes, extent, nullptr};
+}
+
+LayoutCursor::LayoutCursor(std::byte* origin, std::size_t count, std::size_t block_bytes,
+                           std::ptrdiff_t stride) noexcept
+    : origin_(address(origin)) {
+  if (count == 0 || block_bytes == 0) return;
+  node_ = LayoutNode::run(block_bytes);
+  node_.repeat(count, stride);
+}
+
+LayoutCursor::LayoutCursor(std::byte* origin, std::span<const Block> blocks, std::size_t element_bytes,
+                           std::size_t bytes) noexcept
+    : origin_(address(origin)), listed_{blocks.data(), element_bytes, blocks.data(), 0, 0} {
+  node_.kind = Kind::runs;
+  node_.bytes = bytes;
+  node_.count = blocks.size();
+}
+
+std::optional<std::span<std::byte>> LayoutCursor::dense() const noexcept {
+  if (node_.kind != Kind::run) return std::nullopt;
+  return std::span(reinterpret_cast<std::byte*>(origin_), node_.bytes);
+}
+
+template <class Way>
+void LayoutCursor::move(std::size_t offset, typename Way::Pointer packed, std::size_t bytes) noexcept {
+  MoveSink<Way> sink(packed);
+  walk(offset, bytes, sink);
+}
+
+void LayoutCursor::pack(std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+  move<Packing>(offset, to, bytes);
+}
+
+void LayoutCursor::unpack(std::size_t offset, const std::byte* from, std::size_t bytes) noexcept {
+  move<Unpacking>(offset, from, bytes);
+}
+
+void copy(LayoutCursor& into, LayoutCursor& from) noexcept {
+  const std::size_t bytes = std::min(into.bytes(), from.bytes());
+  if (bytes == 0) return;
+  if (const auto buffer = into.dense()) return from.pack(0, buffer->data(), bytes);
+  if (const auto buffer = from.dense()) return into.unpack(0, buffer->data(), bytes);
+  std::array<std::byte, 16 * 1024> packed;  // stays in the first cache
+  for (std::size_t done = 0; done < bytes; done += packed.size()) {
+    const std::size_t part = std::min(packed.size(), bytes - done);
+    from.pack(done, packed.data(), part);
+    into.unpack(done, packed.data(), part);
+  }
+}
+
+}  // namespace tonari::message
