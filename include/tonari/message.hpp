@@ -35,6 +35,7 @@ enum class SendMode : std::uint8_t {
 
 namespace message {
 class Context;
+struct Messages;
 }  // namespace message
 
 namespace detail {
@@ -88,9 +89,9 @@ class [[nodiscard]] Message {
 
  private:
   friend class Communicator;
+  friend struct message::Messages;
   Message(message::Operation* operation, Result<Envelope> result) noexcept : operation_(operation), result_(result) {}
   Request start_receive_blocks(const detail::Blocks& blocks) noexcept;
-  Request begin_receive(std::span<std::byte> buffer) noexcept;
 
   message::Operation* operation_;  // null when there is none, or it was received
   Result<Envelope> result_;

@@ -1,10 +1,10 @@
 #include "job/group.hpp"
 #include "job/session.hpp"
+#include "message/arguments.hpp"
+#include "message/blocks.hpp"
 #include "message/message_runtime.hpp"
 #include "message/requests.hpp"
-#include "message/scattered.hpp"
-#include "message/schedule.hpp"
-#include "message/waiting.hpp"
+#include "message/typed.hpp"
 
 #include <tonari/message.hpp>
 
@@ -17,70 +17,15 @@
 namespace tonari {
 
 using detail::Blocks;
+using message::CheckedBlocks;
 using message::Context;
-using message::Extent;
 using message::MessageRuntime;
 using message::Operation;
+using message::peer_of;
 using message::Requests;
-
-namespace {
-
-bool valid_send(const Context& context, std::span<const std::byte> bytes, Rank destination, Tag tag,
-                SendMode mode) noexcept {
-  if (mode != SendMode::standard && mode != SendMode::when_posted) return false;
-  return destination >= 0 && destination < context.size() && tag >= Tag{0} &&
-         (bytes.data() != nullptr || bytes.empty());
-}
-
-bool valid_probe(const Context& context, Rank source, Tag tag) noexcept {
-  return source >= Rank::any && source < context.size() && tag >= Tag::any;
-}
-
-bool valid_receive(const Context& context, std::span<const std::byte> buffer, Rank source, Tag tag) noexcept {
-  return valid_probe(context, source, tag) && (buffer.data() != nullptr || buffer.empty());
-}
-
-// Returns the job rank; Rank::any stays -1.
-int peer_of(const Context& context, Rank rank) noexcept {
-  return rank < 0 ? rank.value() : job::rank_at(context.group(), rank.value());
-}
-
-// If `blocks` is set, the bytes are scattered.
-Request begin_send(Context& context, std::span<const std::byte> bytes, const Blocks* blocks, Rank destination, Tag tag,
-                   SendMode mode) noexcept {
-  MessageRuntime& runtime = context.runtime();
-  Operation* operation = nullptr;
-  try {
-    operation = runtime.make_started(Operation::Kind::send, context);
-    if (blocks != nullptr) runtime.scatter(*operation, *blocks);
-    runtime.start_send(*operation,
-                       {bytes, job::rank_at(context.group(), destination.value()), tag.value(), context.id(), mode});
-    return Requests::started(operation);
-  } catch (const std::bad_alloc&) {
-    if (operation != nullptr) runtime.free_operation(operation);
-    return Requests::completed(Status::no_memory);
-  }
-}
-
-Request begin_receive(Context& context, std::span<std::byte> buffer, const Blocks* blocks, Rank source,
-                      Tag tag) noexcept {
-  MessageRuntime& runtime = context.runtime();
-  Operation* operation = nullptr;
-  try {
-    operation = runtime.make_started(Operation::Kind::receive, context);
-    if (blocks != nullptr) runtime.scatter(*operation, *blocks);
-    runtime.start_receive(*operation, {buffer, peer_of(context, source), tag.value(), context.id()});
-    return Requests::started(operation);
-  } catch (const std::bad_alloc&) {
-    if (operation != nullptr) runtime.free_operation(operation);
-    return Requests::completed(Status::no_memory);
-  }
-}
-
-// A span with the number of bytes but without an address, which must not be read.
-std::span<std::byte> no_address(std::size_t bytes) noexcept { return {static_cast<std::byte*>(nullptr), bytes}; }
-
-}  // namespace
+using message::valid_probe;
+using message::valid_receive;
+using message::valid_send;
 
 Communicator::Communicator(Job& job) : context_(MessageRuntime::of(job.session()).world()) {}
 Communicator::Communicator(std::shared_ptr<Context> context) noexcept : context_(std::move(context)) {}
@@ -93,70 +38,62 @@ int Communicator::size() const noexcept { return context_->size(); }
 const Group& Communicator::group() const noexcept { return context_->group(); }
 
 Status Communicator::send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag, SendMode mode) noexcept {
-  if (!valid_send(*context_, bytes, destination, tag, mode)) [[unlikely]]
+  if (!valid_send(*context_, bytes, destination.value(), tag.value(), mode)) [[unlikely]]
     return Status::invalid;
   return context_->runtime().send(
       *context_, {bytes, job::rank_at(context_->group(), destination.value()), tag.value(), context_->id(), mode});
 }
 
 Result<Envelope> Communicator::receive_bytes(std::span<std::byte> buffer, Rank source, Tag tag) noexcept {
-  if (!valid_receive(*context_, buffer, source, tag)) [[unlikely]]
+  if (!valid_receive(*context_, buffer, source.value(), tag.value())) [[unlikely]]
     return {Status::invalid, {}};
   MessageRuntime& runtime = context_->runtime();
   Operation operation(Operation::Kind::receive, *context_);
   operation.signals.is_awaited.store(true, std::memory_order_relaxed);
-  runtime.start_receive(operation, {buffer, peer_of(*context_, source), tag.value(), context_->id()});
+  runtime.start_receive(operation, {buffer, peer_of(*context_, source.value()), tag.value(), context_->id()});
   runtime.wait(operation, job::Wait::receive);
   return operation.result();
 }
 
 Request Communicator::start_send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag,
                                        SendMode mode) noexcept {
-  if (!valid_send(*context_, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
-  const Status status = context_->runtime().send_fast(
-      {bytes, job::rank_at(context_->group(), destination.value()), tag.value(), context_->id(), mode});
-  if (status != Status::again) return Requests::completed(status);
-  return begin_send(*context_, bytes, nullptr, destination, tag, mode);
+  return message::start_send(*context_, bytes, destination.value(), tag.value(), mode);
 }
 
 Request Communicator::start_receive_bytes(std::span<std::byte> buffer, Rank source, Tag tag) noexcept {
-  if (!valid_receive(*context_, buffer, source, tag)) return Requests::completed(Status::invalid);
-  return begin_receive(*context_, buffer, nullptr, source, tag);
+  return message::start_receive(*context_, buffer, source.value(), tag.value());
 }
 
 Request Communicator::start_send_blocks(const Blocks& blocks, Rank destination, Tag tag, SendMode mode) noexcept {
-  const Extent extent = message::measure(blocks, false);
-  if (extent.status != Status::ok) return Requests::completed(extent.status);
-  if (extent.contiguous) return start_send_bytes({extent.first, extent.bytes}, destination, tag, mode);
-  if (!valid_send(*context_, {}, destination, tag, mode)) return Requests::completed(Status::invalid);
-  return begin_send(*context_, no_address(extent.bytes), &blocks, destination, tag, mode);
+  const CheckedBlocks checked = message::check(blocks, false);
+  if (checked.status != Status::ok) return Requests::completed(checked.status);
+  return message::start_send(*context_, checked.data, destination.value(), tag.value(), mode);
 }
 
 Request Communicator::start_receive_blocks(const Blocks& blocks, Rank source, Tag tag) noexcept {
-  const Extent extent = message::measure(blocks, true);
-  if (extent.status != Status::ok) return Requests::completed(extent.status);
-  if (extent.contiguous) return start_receive_bytes({extent.first, extent.bytes}, source, tag);
-  if (!valid_receive(*context_, {}, source, tag)) return Requests::completed(Status::invalid);
-  return begin_receive(*context_, no_address(extent.bytes), &blocks, source, tag);
+  const CheckedBlocks checked = message::check(blocks, true);
+  if (checked.status != Status::ok) return Requests::completed(checked.status);
+  return message::start_receive(*context_, checked.data, source.value(), tag.value());
 }
 
 Result<Envelope> Communicator::probe(Rank source, Tag tag) noexcept {
-  if (!valid_probe(*context_, source, tag)) return {Status::invalid, {}};
-  return *context_->runtime().probe(*context_, peer_of(*context_, source), tag.value(), true);
+  if (!valid_probe(*context_, source.value(), tag.value())) return {Status::invalid, {}};
+  return *context_->runtime().probe(*context_, peer_of(*context_, source.value()), tag.value(), true);
 }
 
 std::optional<Envelope> Communicator::probe_now(Rank source, Tag tag) noexcept {
-  if (!valid_probe(*context_, source, tag)) return std::nullopt;
-  const auto result = context_->runtime().probe(*context_, peer_of(*context_, source), tag.value(), false);
+  if (!valid_probe(*context_, source.value(), tag.value())) return std::nullopt;
+  const auto result = context_->runtime().probe(*context_, peer_of(*context_, source.value()), tag.value(), false);
   return result && result->status == Status::ok ? std::optional(result->value) : std::nullopt;
 }
 
 Message Communicator::matched_probe(Rank source, Tag tag) noexcept {
-  if (!valid_probe(*context_, source, tag)) return {nullptr, {Status::invalid, {}}};
+  if (!valid_probe(*context_, source.value(), tag.value())) return {nullptr, {Status::invalid, {}}};
   MessageRuntime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
-    const Result<Envelope> result = *runtime.matched_probe(*operation, peer_of(*context_, source), tag.value(), true);
+    const Result<Envelope> result =
+        *runtime.matched_probe(*operation, peer_of(*context_, source.value()), tag.value(), true);
     if (result.status == Status::ok) return {operation, result};
     runtime.free_operation(operation);
     return {nullptr, result};
@@ -166,11 +103,11 @@ Message Communicator::matched_probe(Rank source, Tag tag) noexcept {
 }
 
 std::optional<Message> Communicator::matched_probe_now(Rank source, Tag tag) noexcept {
-  if (!valid_probe(*context_, source, tag)) return std::nullopt;
+  if (!valid_probe(*context_, source.value(), tag.value())) return std::nullopt;
   MessageRuntime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
-    const auto result = runtime.matched_probe(*operation, peer_of(*context_, source), tag.value(), false);
+    const auto result = runtime.matched_probe(*operation, peer_of(*context_, source.value()), tag.value(), false);
     if (result && result->status == Status::ok) return Message{operation, *result};
     runtime.free_operation(operation);
   } catch (const std::bad_alloc&) {
@@ -193,28 +130,13 @@ Message::~Message() {
 }
 
 Request Message::start_receive_bytes(std::span<std::byte> buffer) noexcept {
-  const bool is_one = operation_ != nullptr && (buffer.data() != nullptr || buffer.empty());
-  if (!is_one) return Requests::completed(result_.status == Status::ok ? Status::invalid : result_.status);
-  return begin_receive(buffer);
+  return message::start_receive(*this, buffer);
 }
 
 Request Message::start_receive_blocks(const Blocks& blocks) noexcept {
-  const Extent extent = message::measure(blocks, true);
-  if (operation_ == nullptr || extent.contiguous) return start_receive_bytes({extent.first, extent.bytes});
-  if (extent.status != Status::ok) return Requests::completed(extent.status);
-  try {
-    operation_->call.context->runtime().scatter(*operation_, blocks);
-  } catch (const std::bad_alloc&) {
-    return Requests::completed(Status::no_memory);  // the message can still be received
-  }
-  return begin_receive(no_address(extent.bytes));
-}
-
-Request Message::begin_receive(std::span<std::byte> buffer) noexcept {
-  Operation* const operation = std::exchange(operation_, nullptr);
-  result_ = {Status::invalid, {}};  // a message is received only once
-  operation->call.context->runtime().receive_matched(*operation, buffer);
-  return Requests::started(operation);
+  const CheckedBlocks checked = message::check(blocks, true);
+  if (operation_ == nullptr || checked.status == Status::ok) return message::start_receive(*this, checked.data);
+  return Requests::completed(checked.status);
 }
 
 namespace {

@@ -1,7 +1,7 @@
 #include "message/message_runtime.hpp"
 
+#include "message/layout_cursor.hpp"
 #include "message/requests.hpp"
-#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -81,9 +81,9 @@ void MessageRuntime::list_as_stepwise(Operation& operation) {
   stepwise_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void MessageRuntime::scatter(Operation& operation, const detail::Blocks& blocks) {
+void MessageRuntime::scatter(Operation& operation, const LayoutCursor& data) {
   list_as_stepwise(operation);
-  operation.scattered.reset(new Scattered(blocks));
+  operation.scattered.reset(new LayoutCursor(data));
 }
 
 void MessageRuntime::free_operation(Operation* operation) noexcept {

@@ -133,7 +133,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   /// Makes an operation that outlives the call that starts it. Throws std::bad_alloc.
   Operation* make_started(Operation::Kind kind, Context& context);
   /// Declares, before the operation is started, that its data are in several places. Throws std::bad_alloc.
-  void scatter(Operation& operation, const detail::Blocks& blocks);
+  void scatter(Operation& operation, const LayoutCursor& data);
   void free_operation(Operation* operation) noexcept;
 
   // fabric::ProtocolHandler

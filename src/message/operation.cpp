@@ -2,7 +2,7 @@
 
 #include "job/group.hpp"
 #include "message/context.hpp"
-#include "message/scattered.hpp"
+#include "message/layout_cursor.hpp"
 #include "message/schedule.hpp"
 #include "message/unexpected.hpp"
 
@@ -67,7 +67,7 @@ void* Operation::operator new(std::size_t bytes) {
 void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 
 void Operation::Delete::operator()(Schedule* owned) const noexcept { delete owned; }
-void Operation::Delete::operator()(Scattered* owned) const noexcept { delete owned; }
+void Operation::Delete::operator()(LayoutCursor* owned) const noexcept { delete owned; }
 
 Result<Envelope> Operation::result() const noexcept {
   if (!progress.has_envelope) return {progress.status, {}};

@@ -16,8 +16,8 @@
 namespace tonari::message {
 
 class Context;
+class LayoutCursor;
 class Schedule;
-class Scattered;
 
 // The states of an operation. The holder of the progress lock makes the transitions along the upper arrows, under the
 // runtime's lock. The *owning thread*, which waits for the operation or tests it, makes those along the lower arrows.
@@ -127,7 +127,7 @@ struct Operation {
   // Deletes the parts that few operations have. It is out of line, so that the destructor of the others can be inline.
   struct Delete {
     [[gnu::cold]] void operator()(Schedule* owned) const noexcept;
-    [[gnu::cold]] void operator()(Scattered* owned) const noexcept;
+    [[gnu::cold]] void operator()(LayoutCursor* owned) const noexcept;
   };
 
   Operation(Kind kind, Context& context) noexcept : call{.context = &context, .kind = kind} {}
@@ -141,7 +141,7 @@ struct Operation {
   Progress progress;
   Signals signals;
   Sending sending;
-  std::unique_ptr<Scattered, Delete> scattered;
+  std::unique_ptr<LayoutCursor, Delete> scattered;
 
   // Second: lists and waits. `schedule`, of a collective, belongs to the owning thread.
   alignas(fabric::head_bytes) Links links;

@@ -1,7 +1,8 @@
 #include "base/cache.hpp"
 #include "job/identity.hpp"
+#include "message/layout_cursor.hpp"
+#include "message/layout_transfer.hpp"
 #include "message/message_runtime.hpp"
-#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -43,20 +44,9 @@ void copy_in(Operation& operation, std::size_t offset, const std::byte* from, st
 }
 
 // The same directly from the sender's memory, at `from`.
-[[gnu::noinline]] Status read_packed(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset,
-                                     std::uint64_t from, std::size_t bytes) noexcept {
-  std::array<std::byte, packed_bytes_max> packed;
-  for (std::size_t done = 0; done < bytes; done += packed.size()) {
-    const std::size_t part = std::min(packed.size(), bytes - done);
-    const Status status = copy.read(packed.data(), from + done, part);
-    if (status != Status::ok) return status;
-    operation.scattered->unpack(offset + done, packed.data(), part);
-  }
-  return Status::ok;
-}
 Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset, std::uint64_t from,
                    std::size_t bytes) noexcept {
-  return operation.scattered != nullptr ? read_packed(operation, copy, offset, from, bytes)
+  return operation.scattered != nullptr ? read_packed(*operation.scattered, copy, offset, from, bytes)
                                         : copy.read(operation.call.buffer.data() + offset, from, bytes);
 }
 

@@ -4,6 +4,8 @@
 
 #include <tonari/message.hpp>
 
+#include <utility>
+
 namespace tonari::message {
 
 /// The runtime's access to a Request.
@@ -15,6 +17,18 @@ struct Requests {
   static void settle(Request& request) noexcept;
   /// Ends an operation whose message has not arrived, so that a wait for it returns.
   static void give_up(Request& request) noexcept;
+};
+
+/// The runtime's access to a Message.
+struct Messages {
+  static bool has_one(const Message& message) noexcept { return message.operation_ != nullptr; }
+  /// The matched probe that has the message, if there is one.
+  static Operation& operation(const Message& message) noexcept { return *message.operation_; }
+  /// Takes it, to be received: a message is received only once.
+  static Operation* take(Message& message) noexcept {
+    message.result_ = {Status::invalid, {}};
+    return std::exchange(message.operation_, nullptr);
+  }
 };
 
 }  // namespace tonari::message

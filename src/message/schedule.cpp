@@ -3,8 +3,10 @@
 #include "job/group.hpp"
 #include "message/message_runtime.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace tonari::message {
 
@@ -22,6 +24,21 @@ void Schedule::receive(std::span<std::byte> bytes, int from) {
   rounds_.back().messages.push_back({bytes.data(), bytes.size(), from, false});
 }
 
+LayoutCursor& Schedule::keep(const LayoutCursor& data) {
+  layouts_.push_front(data);
+  return layouts_.front();
+}
+
+void Schedule::send(const LayoutCursor& data, int to) {
+  if (const auto buffer = data.dense()) return send(*buffer, to);
+  rounds_.back().messages.push_back({nullptr, data.bytes(), to, true, &keep(data)});
+}
+
+void Schedule::receive(const LayoutCursor& data, int from) {
+  if (const auto buffer = data.dense()) return receive(*buffer, from);
+  rounds_.back().messages.push_back({nullptr, data.bytes(), from, false, &keep(data)});
+}
+
 void Schedule::fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction) {
   rounds_.back().locals.push_back({into.data(), from.data(), into.size(), reduction});
 }
@@ -30,9 +47,29 @@ void Schedule::copy(std::span<std::byte> into, std::span<const std::byte> from) 
   rounds_.back().locals.push_back({into.data(), from.data(), into.size(), {}});
 }
 
+void Schedule::copy(const LayoutCursor& into, const LayoutCursor& from) {
+  const std::size_t bytes = std::min(into.bytes(), from.bytes());
+  rounds_.back().locals.push_back({nullptr, nullptr, bytes, {}, &keep(into), &keep(from)});
+}
+
 std::span<std::byte> Schedule::scratch(std::size_t bytes) {
   scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
   return {scratch_.back().get(), bytes};
+}
+
+// Makes the operation of a message, as one of the running ones. Its waits advance it with the schedule, so its
+// scattered data are no reason to advance it otherwise (MessageRuntime::scatter). If the ranks disagree, sends are
+// empty.
+Operation& Schedule::make_operation(const Message& message) {
+  MessageRuntime& runtime = context_.runtime();
+  const auto kind = message.is_send ? Operation::Kind::send : Operation::Kind::receive;
+  std::unique_ptr<LayoutCursor, Operation::Delete> scattered;
+  if (message.scattered != nullptr && !(disagrees_ && message.is_send))
+    scattered.reset(new LayoutCursor(*message.scattered));
+  Operation* const operation = runtime.make_operation(kind, context_);
+  operation->scattered = std::move(scattered);
+  running_.push_back(operation);
+  return *operation;
 }
 
 void Schedule::start_round(bool waited) {
@@ -40,16 +77,14 @@ void Schedule::start_round(bool waited) {
   const Round& round = rounds_[round_];
   running_.reserve(round.messages.size());
   for (const Message& message : round.messages) {
-    const auto kind = message.is_send ? Operation::Kind::send : Operation::Kind::receive;
-    Operation* operation = runtime.make_operation(kind, context_);
-    running_.push_back(operation);
-    operation->signals.is_awaited.store(waited, std::memory_order_relaxed);
+    Operation& operation = make_operation(message);
+    operation.signals.is_awaited.store(waited, std::memory_order_relaxed);
     const int peer = job::rank_at(context_.group(), message.peer);
     if (message.is_send) {
       const std::size_t count = disagrees_ ? 0 : message.count;
-      runtime.start_send(*operation, {{message.bytes, count}, peer, tag_, context_.collective_id()});
+      runtime.start_send(operation, {{message.bytes, count}, peer, tag_, context_.collective_id()});
     } else {
-      runtime.start_receive(*operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
+      runtime.start_receive(operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
     }
   }
   round_started_ = true;
@@ -109,7 +144,9 @@ void Schedule::complete(Operation& self, Status status) noexcept {
 
 void Schedule::play(const Local& local) noexcept {
   if (local.bytes == 0) return;
-  if (local.reduction.fold == nullptr) {
+  if (local.scattered_into != nullptr) {
+    message::copy(*local.scattered_into, *local.scattered_from);
+  } else if (local.reduction.fold == nullptr) {
     std::memcpy(local.into, local.from, local.bytes);
   } else {
     local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes,

@@ -3,11 +3,13 @@
 #include "job/arena.hpp"
 #include "message/context.hpp"
 #include "message/host_collectives.hpp"
+#include "message/layout_cursor.hpp"
 #include "message/operation.hpp"
 
 #include <tonari/message.hpp>
 
 #include <cstddef>
+#include <forward_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,10 +33,15 @@ class Schedule {
   // Recording: all calls add to the last round. Peers are ranks of the communicator. They throw std::bad_alloc.
   void send(std::span<const std::byte> bytes, int to);
   void receive(std::span<std::byte> bytes, int from);
+  /// The same with data in several places. The schedule keeps a copy of the cursor.
+  void send(const LayoutCursor& data, int to);
+  void receive(const LayoutCursor& data, int from);
   /// Adds a step after the round's messages, in the order of recording: into[i] = operation(into[i], from[i]).
   void fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction);
   /// Adds a step of the same kind: into = from.
   void copy(std::span<std::byte> into, std::span<const std::byte> from);
+  /// The same between layouts, which must not overlap. If one is longer, its rest is left as it is.
+  void copy(const LayoutCursor& into, const LayoutCursor& from);
   void next_round() { rounds_.emplace_back(); }
   /// Makes the collective end with this status. Until then it takes part with empty messages, because other ranks may
   /// wait for them.
@@ -68,18 +75,23 @@ class Schedule {
     std::size_t count;
     int peer;
     bool is_send;
+    const LayoutCursor* scattered = nullptr;  // if set, its data replace `bytes`
   };
   struct Local {
     std::byte* into;
     const std::byte* from;
     std::size_t bytes;
-    detail::Reduction reduction;  // a copy if it has no fold
+    detail::Reduction reduction;             // a copy if it has no fold
+    LayoutCursor* scattered_into = nullptr;  // if set, a copy between these two
+    LayoutCursor* scattered_from = nullptr;
   };
   struct Round {
     std::vector<Message> messages;
     std::vector<Local> locals;
   };
 
+  LayoutCursor& keep(const LayoutCursor& data);
+  Operation& make_operation(const Message& message);
   void start_round(bool waited);
   static void play(const Local& local) noexcept;
   static void complete(Operation& self, Status status) noexcept;
@@ -96,6 +108,7 @@ class Schedule {
   bool disagrees_ = false;  // a message was too long or too short
   std::vector<Operation*> running_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::forward_list<LayoutCursor> layouts_;
 };
 
 }  // namespace tonari::message

@@ -1,5 +1,6 @@
+#include "message/layout_cursor.hpp"
+#include "message/layout_transfer.hpp"
 #include "message/message_runtime.hpp"
-#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 
 #include <algorithm>
@@ -41,19 +42,6 @@ void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size
   } else {
     std::memcpy(to, operation.call.buffer.data() + offset, bytes);
   }
-}
-
-// The same directly into the receiver's memory, at `to`.
-[[gnu::noinline]] Status write_packed(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset,
-                                      std::uint64_t to, std::size_t bytes) noexcept {
-  std::array<std::byte, packed_bytes_max> packed;
-  Status status = Status::ok;
-  for (std::size_t done = 0; done < bytes && status == Status::ok; done += packed.size()) {
-    const std::size_t part = std::min(packed.size(), bytes - done);
-    operation.scattered->pack(offset + done, packed.data(), part);
-    status = copy.write(to + done, packed.data(), part);
-  }
-  return status;
 }
 
 }  // namespace
@@ -327,7 +315,7 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
   const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
   const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
     return operation.scattered != nullptr
-               ? write_packed(operation, copy, offset, terms.address + offset, bytes)
+               ? write_packed(*operation.scattered, copy, offset, terms.address + offset, bytes)
                : copy.write(terms.address + offset, operation.call.buffer.data() + offset, bytes);
   };
   if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, write)) {
@@ -341,7 +329,7 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
 Step MessageRuntime::write_alone(Operation& operation) noexcept {
   const Terms& terms = operation.transfer.terms;
   const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
-  return finish_send(operation, write_packed(operation, copy, 0, terms.address, terms.bytes));
+  return finish_send(operation, write_packed(*operation.scattered, copy, 0, terms.address, terms.bytes));
 }
 
 // This side copied the last chunk: tells the receiver. The send is complete once that head is sent.
