@@ -35,6 +35,7 @@ enum class SendMode : std::uint8_t {
 
 namespace message {
 class Context;
+struct Communicators;
 struct Messages;
 }  // namespace message
 
@@ -512,6 +513,7 @@ class Communicator {
 
  private:
   friend class PersistentRequest;
+  friend struct message::Communicators;
   explicit Communicator(std::shared_ptr<message::Context> context) noexcept;
   Request start_send_blocks(const detail::Blocks& blocks, Rank destination, Tag tag, SendMode mode) noexcept;
   Request start_receive_blocks(const detail::Blocks& blocks, Rank source, Tag tag) noexcept;

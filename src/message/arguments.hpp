@@ -14,11 +14,12 @@ namespace tonari::message {
 inline bool valid_send(const Context& context, std::span<const std::byte> bytes, int destination, int tag,
                        SendMode mode) noexcept {
   if (mode != SendMode::standard && mode != SendMode::when_posted) return false;
-  return destination >= 0 && destination < context.size() && tag >= 0 && (bytes.data() != nullptr || bytes.empty());
+  return destination >= 0 && destination < context.peers().size() && tag >= 0 &&
+         (bytes.data() != nullptr || bytes.empty());
 }
 
 inline bool valid_probe(const Context& context, int source, int tag) noexcept {
-  return source >= Rank::any.value() && source < context.size() && tag >= Tag::any.value();
+  return source >= Rank::any.value() && source < context.peers().size() && tag >= Tag::any.value();
 }
 
 inline bool valid_receive(const Context& context, std::span<const std::byte> buffer, int source, int tag) noexcept {
@@ -27,7 +28,7 @@ inline bool valid_receive(const Context& context, std::span<const std::byte> buf
 
 /// Returns the job rank; Rank::any stays -1.
 inline int peer_of(const Context& context, int rank) noexcept {
-  return rank < 0 ? rank : job::rank_at(context.group(), rank);
+  return rank < 0 ? rank : job::rank_at(context.peers(), rank);
 }
 
 }  // namespace tonari::message

@@ -28,6 +28,7 @@ bool Context::may_meet(const MessageRuntime& runtime, std::span<const JobRank> r
 Context::Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)
     : runtime_(runtime),
       group_(std::move(group)),
+      peers_(&group_),
       rank_(job::position_in(group_, runtime.engine().session().rank())),
       hosts_(runtime.engine().session(), group_),
       id_(id) {
@@ -40,6 +41,20 @@ Context::Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::sp
   }
   place_ = places[static_cast<std::size_t>(rank_)];
   board_ = std::make_unique<fabric::Board>(std::move(members), static_cast<std::size_t>(rank_));
+}
+
+Context::Context(MessageRuntime& runtime, Group group, Group remote, std::uint32_t id)
+    : runtime_(runtime),
+      group_(std::move(group)),
+      remote_(std::move(remote)),
+      peers_(&*remote_),
+      rank_(job::position_in(group_, runtime.engine().session().rank())),
+      hosts_(runtime.engine().session(), group_),
+      id_(id) {}
+
+Context::Context(MessageRuntime& runtime, Group group, Provisional provisional)
+    : Context(runtime, std::move(group), provisional.collective_id - collective_id_offset, {}) {
+  sequence_.store(static_cast<std::uint32_t>(provisional.tag), std::memory_order_relaxed);
 }
 
 Context::~Context() {

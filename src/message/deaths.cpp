@@ -33,9 +33,11 @@ bool MessageRuntime::has_a_dead_part(const Operation& operation) const noexcept 
 }
 
 bool MessageRuntime::finds_dead(const Context& context) const noexcept {
-  return std::ranges::any_of(context.group().ranks(), [this](JobRank rank) {
+  const auto is_dead = [this](JobRank rank) {
     return presence_[rank.index()].load(std::memory_order_acquire) == Presence::dead;
-  });
+  };
+  return std::ranges::any_of(context.group().ranks(), is_dead) ||
+         (context.is_inter() && std::ranges::any_of(context.peers().ranks(), is_dead));
 }
 
 void MessageRuntime::become(Operation& operation, State state, Sleepers& to_wake) noexcept {
@@ -47,8 +49,7 @@ void MessageRuntime::become(Operation& operation, State state, Sleepers& to_wake
 void MessageRuntime::died(int rank) noexcept {
   // A collective cannot complete without one of its ranks.
   const auto is_part = [rank](const Operation& operation) {
-    return operation.call.context_id == operation.call.context->collective_id() &&
-           job::position_in(operation.call.context->group(), rank) >= 0;
+    return operation.call.context_id == operation.call.context->collective_id() && operation.call.context->has(rank);
   };
   Sleepers to_wake;
   {
@@ -56,7 +57,7 @@ void MessageRuntime::died(int rank) noexcept {
     set_presence(rank, Presence::dead);
     for_each_waiting([&](Operation& operation) {
       // A receive from any rank must not wait forever either.
-      const bool from_anyone = operation.call.peer < 0 && job::position_in(operation.call.context->group(), rank) >= 0;
+      const bool from_anyone = operation.call.peer < 0 && job::position_in(operation.call.context->peers(), rank) >= 0;
       if (operation.call.peer != rank && !from_anyone && !is_part(operation)) return;
       withdraw_waiting(operation);
       operation.progress.status = Status::peer_gone;

@@ -36,11 +36,10 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
       held_count_(engine.handlers()),
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
-  constexpr std::uint32_t world_id = 0;
   const fabric::BoardPlace first = engine.boards().take();  // the same board on all ranks
   const Group all = Group::first(engine.session().size());
   const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all.ranks()) ? all.ranks().size() : 0, first);
-  world_ = std::make_shared<Context>(*this, all, world_id, places);
+  world_ = std::make_shared<Context>(*this, all, world_context_id, places);
 }
 
 MessageRuntime::~MessageRuntime() = default;

@@ -71,7 +71,7 @@ void Operation::Delete::operator()(LayoutCursor* owned) const noexcept { delete 
 
 Result<Envelope> Operation::result() const noexcept {
   if (!progress.has_envelope) return {progress.status, {}};
-  const int source = job::position_in(call.context->group(), static_cast<int>(head.source));
+  const int source = job::position_in(call.context->peers(), static_cast<int>(head.source));
   return {progress.status, {Rank{source}, Tag{head.tag}, message_bytes(head)}};
 }
 

@@ -79,7 +79,7 @@ void Schedule::start_round(bool waited) {
   for (const Message& message : round.messages) {
     Operation& operation = make_operation(message);
     operation.signals.is_awaited.store(waited, std::memory_order_relaxed);
-    const int peer = job::rank_at(context_.group(), message.peer);
+    const int peer = context_.job_rank_of(message.peer);
     if (message.is_send) {
       const std::size_t count = disagrees_ ? 0 : message.count;
       runtime.start_send(operation, {{message.bytes, count}, peer, tag_, context_.collective_id()});
@@ -137,6 +137,7 @@ Step Schedule::advance(Operation& self) noexcept {
 }
 
 void Schedule::complete(Operation& self, Status status) noexcept {
+  if (at_end_) status = status_ = std::exchange(at_end_, nullptr)(status);
   self.progress.status = status;
   self.progress.handled = State::complete;
   self.progress.state.store(State::complete, std::memory_order_relaxed);  // relaxed: only its owning thread reads it

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <forward_list>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace tonari::message {
@@ -30,7 +32,8 @@ class Schedule {
       : context_(context), what_(what), shared_(shared) {}
   ~Schedule();
 
-  // Recording: all calls add to the last round. Peers are ranks of the communicator. They throw std::bad_alloc.
+  // Recording: all calls add to the last round. Peers are ranks of the communicator; see Context for the members of an
+  // inter-communicator. They throw std::bad_alloc.
   void send(std::span<const std::byte> bytes, int to);
   void receive(std::span<std::byte> bytes, int from);
   /// The same with data in several places. The schedule keeps a copy of the cursor.
@@ -64,6 +67,9 @@ class Schedule {
   void give_up() noexcept {
     if (shared_) shared_->give_up();
   }
+  /// Has `finish` called by the owning thread once all messages are done: with the status so far, it returns the status
+  /// of the collective. It must not throw.
+  void at_end(std::function<Status(Status)> finish) { at_end_ = std::move(finish); }
   template <class Visit>
   void for_each_running(Visit&& visit) const noexcept {
     for (Operation* operation : running_) visit(*operation);
@@ -94,7 +100,7 @@ class Schedule {
   Operation& make_operation(const Message& message);
   void start_round(bool waited);
   static void play(const Local& local) noexcept;
-  static void complete(Operation& self, Status status) noexcept;
+  void complete(Operation& self, Status status) noexcept;
   bool finish_running(bool& retry) noexcept;
 
   Context& context_;
@@ -109,6 +115,7 @@ class Schedule {
   std::vector<Operation*> running_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::forward_list<LayoutCursor> layouts_;
+  std::function<Status(Status)> at_end_;
 };
 
 }  // namespace tonari::message

@@ -58,7 +58,7 @@ Request refuse_message(const Message& message) noexcept {
 Request start_send(Context& context, std::span<const std::byte> bytes, int destination, int tag,
                    SendMode mode) noexcept {
   if (!valid_send(context, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
-  const MessageRuntime::Send what{bytes, job::rank_at(context.group(), destination), tag, context.id(), mode};
+  const MessageRuntime::Send what{bytes, job::rank_at(context.peers(), destination), tag, context.id(), mode};
   const Status status = context.runtime().send_fast(what);
   if (status != Status::again) return Requests::completed(status);
   return begin_send(context, what, nullptr);
@@ -67,7 +67,7 @@ Request start_send(Context& context, std::span<const std::byte> bytes, int desti
 Request start_send(Context& context, const LayoutCursor& data, int destination, int tag, SendMode mode) noexcept {
   if (const auto buffer = data.dense()) return start_send(context, *buffer, destination, tag, mode);
   if (!valid_send(context, {}, destination, tag, mode)) return Requests::completed(Status::invalid);
-  const int peer = job::rank_at(context.group(), destination);
+  const int peer = job::rank_at(context.peers(), destination);
   return begin_send(context, {no_address(data), peer, tag, context.id(), mode}, &data);
 }
 
