@@ -8,7 +8,8 @@
 // What the generated entry points need. Each function that reports an error returns what the entry point returns.
 namespace tonari::mpi {
 
-/// The object whose error handler hears of an error. None: MPI_COMM_SELF's hears of it.
+/// The object whose error handler is called for an error, or the error handler itself. Without one, the handler of
+/// MPI_COMM_SELF is called.
 class Holder {
  public:
   constexpr Holder() noexcept = default;
@@ -16,16 +17,19 @@ class Holder {
   explicit Holder(Win* win) noexcept : win_(win) {}
   explicit Holder(File* file) noexcept : file_(file) {}
   explicit Holder(Session* session) noexcept : session_(session) {}
+  explicit Holder(Errhandler* errhandler) noexcept : errhandler_(errhandler) {}
   [[nodiscard]] Comm* comm() const noexcept { return comm_; }
   [[nodiscard]] Win* win() const noexcept { return win_; }
   [[nodiscard]] File* file() const noexcept { return file_; }
   [[nodiscard]] Session* session() const noexcept { return session_; }
+  [[nodiscard]] Errhandler* errhandler() const noexcept { return errhandler_; }
 
  private:
   Comm* comm_ = nullptr;
   Win* win_ = nullptr;
   File* file_ = nullptr;
   Session* session_ = nullptr;
+  Errhandler* errhandler_ = nullptr;
 };
 
 /// The function of MPI that the calling thread is in, for `tonari status`. Entry points that may wait set it.

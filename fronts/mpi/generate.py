@@ -7,8 +7,9 @@ Writes mpi.h, functions.hpp (declarations of what the front implements), entries
 table: the functions that programs call), exports.map and unsupported.hpp into OUTPUT_FOLDER.
 
 An entry point finds the objects behind handles, checks its arguments, and calls the front's function of the same name in
-snake case: MPI_Comm_rank calls tonari::mpi::comm_rank. That function throws if it fails; the entry point gives the error
-to the error handler of the communicator, window, file or session that is the first among its parameters.
+snake case: MPI_Comm_rank calls tonari::mpi::comm_rank. That function throws if it fails. The entry point then calls the
+error handler of the first communicator, window, file or session among the parameters. Without one it calls a parameter
+that is an error handler, otherwise the error handler of MPI_COMM_SELF.
 """
 
 import dataclasses
@@ -128,6 +129,8 @@ KINDS = {
                  error='bad_handle(f, holder, "{n}", "info object", MPI_ERR_INFO, {n})', passed="find({n})"),
     "win": found("Win", "MPI_ERR_WIN", "window"),
     "file": found("File", "MPI_ERR_FILE", "file"),
+    "file_or_null": Kind("MPI_File {n}", "File& {n}", find="find_or_null({n})",
+                         error='bad_handle(f, holder, "{n}", "file", MPI_ERR_FILE, {n})', passed="*{n}_"),
     "session": found("Session", "MPI_ERR_SESSION", "session"),
     "request": Kind("MPI_Request {n}", "MPI_Request {n}"),
     "message": Kind("MPI_Message {n}", "MPI_Message {n}"),
@@ -148,7 +151,8 @@ for name, handle in {"comm": "Comm", "type": "Datatype", "errhandler": "Errhandl
                      "win": "Win"}.items():
     KINDS[f"out_{name}"] = KINDS[f"inout_{name}"] = out(f"MPI_{handle}")
 
-HOLDERS = ("comm", "win", "file", "session")
+# An error goes to the first of these among the parameters, otherwise to an error handler that is a parameter.
+HOLDERS = ("comm", "win", "file", "file_or_null", "session")
 
 
 @dataclasses.dataclass
@@ -226,7 +230,8 @@ def read_table(path):
 
 
 def holder_of(function):
-    return next((each for each in function.parameters if each.kind in HOLDERS), None)
+    return (next((each for each in function.parameters if each.kind in HOLDERS), None) or
+            next((each for each in function.parameters if each.kind == "errhandler"), None))
 
 
 def may_wait(function):
@@ -258,7 +263,8 @@ def body(function, name, wide):
     if holder is None:
         lines.append("  constexpr Holder holder{};")
     else:
-        lines.append(f"  auto* const {holder.name}_ = find({holder.name});")
+        find = fill(KINDS[holder.kind].find, holder.name)
+        lines.append(f"  auto* const {holder.name}_ = {find};")
         error = KINDS[holder.kind].error.replace("holder", "{}").replace("{}", "Holder{}", 1)
         lines.append(f"  if ({holder.name}_ == nullptr) [[unlikely]] return {fill(error, holder.name)};")
         lines.append(f"  [[maybe_unused]] const Holder holder({holder.name}_);")

@@ -23,6 +23,7 @@ struct Predefined {
   std::array<Group*, 4> groups{};
   std::array<Info*, 4> infos{};
   std::array<Errhandler*, 4> errhandlers{};
+  File* no_file = nullptr;  ///< Has the error handler of MPI_FILE_NULL, which new files start with.
 };
 extern Predefined predefined;
 
@@ -34,7 +35,8 @@ inline Comm* find(MPI_Comm handle) noexcept {
 }
 inline Datatype* find(MPI_Datatype handle) noexcept {
   const std::uintptr_t number = number_of(handle);
-  if (number < first_address) return (number & ~std::uintptr_t{511}) == 0x200 ? predefined.types[number & 511] : nullptr;
+  if (number < first_address)
+    return (number & ~std::uintptr_t{511}) == 0x200 ? predefined.types[number & 511] : nullptr;
   return handle->magic == Datatype::word ? handle : nullptr;
 }
 /// The same for types that may be used in communication.
@@ -78,5 +80,8 @@ inline MPI_Comm handle_of(Comm* comm) noexcept {
 inline Session* find(MPI_Session handle) noexcept { return find_made(handle); }
 inline Win* find(MPI_Win handle) noexcept { return find_made(handle); }
 inline File* find(MPI_File handle) noexcept { return find_made(handle); }
+inline File* find_or_null(MPI_File handle) noexcept {
+  return handle == MPI_FILE_NULL ? predefined.no_file : find_made(handle);
+}
 
 }  // namespace tonari::mpi

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "mpi/attributes.hpp"
 #include "mpi/errhandler.hpp"
 #include "mpi/info.hpp"
 #include "mpi/object.hpp"
@@ -22,10 +23,12 @@ struct MPI_ABI_Session : tonari::mpi::Object {
 struct MPI_ABI_Win : tonari::mpi::Object {
   static constexpr std::uint32_t word = 0x77696e64;
   tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
+  tonari::mpi::Attributes attributes;
 };
 
 /// Files are not done yet: none exists.
 struct MPI_ABI_File : tonari::mpi::Object {
   static constexpr std::uint32_t word = 0x66696c65;
+  MPI_ABI_File() noexcept : Object(word) {}
   tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
 };

@@ -1,0 +1,112 @@
+#include "mpi/environment/error_handlers.hpp"
+
+#include "mpi/environment/error_codes.hpp"
+#include "mpi/environment/object_names.hpp"
+#include "mpi/process.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <utility>
+
+namespace tonari::mpi {
+
+namespace {
+
+constinit std::mutex handlers;  // every error_handler of every object
+
+Ref<Errhandler> handler_of(const Holder& holder) noexcept {
+  if (holder.comm() != nullptr) return error_handler(holder.comm()->errhandler);
+  if (holder.win() != nullptr) return error_handler(holder.win()->errhandler);
+  if (holder.file() != nullptr) return error_handler(holder.file()->errhandler);
+  if (holder.session() != nullptr) return error_handler(holder.session()->errhandler);
+  if (holder.errhandler() != nullptr) return Ref(holder.errhandler());
+  const Comm* const self = find(MPI_COMM_SELF);
+  return self != nullptr ? error_handler(self->errhandler) : Ref(find(MPI_ERRORS_ARE_FATAL));
+}
+
+// Calls a function of the program. A holder of another kind, or none, is the null handle.
+void call(const Errhandler& handler, const Holder& holder, int code) {
+  switch (handler.kind) {
+    case Errhandler::Kind::comm: {
+      const bool is_self = holder.comm() == nullptr && holder.errhandler() == nullptr;
+      MPI_Comm comm = is_self ? MPI_COMM_SELF : holder.comm() != nullptr ? handle_of(holder.comm()) : MPI_COMM_NULL;
+      return handler.of_comm(&comm, &code);
+    }
+    case Errhandler::Kind::win: {
+      MPI_Win win = holder.win() != nullptr ? holder.win() : MPI_WIN_NULL;
+      return handler.of_win(&win, &code);
+    }
+    case Errhandler::Kind::file: {
+      const bool is_null = holder.file() == nullptr || holder.file() == predefined.no_file;
+      MPI_File file = is_null ? MPI_FILE_NULL : holder.file();
+      return handler.of_file(&file, &code);
+    }
+    case Errhandler::Kind::session: {
+      MPI_Session session = holder.session() != nullptr ? holder.session() : MPI_SESSION_NULL;
+      return handler.of_session(&session, &code);
+    }
+    default: return;
+  }
+}
+
+// "the error handler of MPI_COMM_WORLD is MPI_ERRORS_ARE_FATAL"
+std::string why_fatal(const Holder& holder, const Errhandler& handler) {
+  const char* const name = handler.kind == Errhandler::Kind::abort ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL";
+  if (holder.comm() != nullptr) return fmt::format("the error handler of {} is {}", description(*holder.comm()), name);
+  if (holder.win() != nullptr) return fmt::format("the window's error handler is {}", name);
+  if (holder.file() != nullptr) return fmt::format("the file's error handler is {}", name);
+  if (holder.session() != nullptr) return fmt::format("the session's error handler is {}", name);
+  if (holder.errhandler() != nullptr) return fmt::format("the error handler is {}", name);
+  if (find(MPI_COMM_SELF) == nullptr)
+    return fmt::format("the error handler outside of MPI_Init and MPI_Finalize is {}", name);
+  return fmt::format("the error handler of MPI_COMM_SELF, for calls without an object, is {}", name);
+}
+
+// "rank 3 on node7: "
+std::string place() {
+  Process* const process = Process::current();
+  return process == nullptr ? ""
+                            : fmt::format("rank {} on {}: ", process->job().rank().value(), process->job().host_name());
+}
+
+[[noreturn]] void end(Function function, const Holder& holder, const Errhandler& handler, int code,
+                      const std::string& text) noexcept {
+  std::string name(error_class_name(error_class_of(code)));
+  if (name.empty()) name = fmt::format("error class {}", error_class_of(code));
+  Process::abort(1, fmt::format("tonari: {}{} failed with {}: {}\n        (this ends the job, because {})", place(),
+                                call_text(function, holder), name, text, why_fatal(holder, handler)));
+}
+
+}  // namespace
+
+Ref<Errhandler> error_handler(const Ref<Errhandler>& slot) noexcept {
+  const std::lock_guard guard(handlers);
+  return slot;
+}
+
+void set_error_handler(Ref<Errhandler>& slot, Ref<Errhandler> handler) noexcept {
+  const std::lock_guard guard(handlers);
+  slot = std::move(handler);
+}
+
+void handle_error(Function function, const Holder& holder, int code, const std::string& text) noexcept {
+  const Ref<Errhandler> handler = handler_of(holder);
+  switch (handler->kind) {
+    case Errhandler::Kind::returns: return;
+    case Errhandler::Kind::fatal:
+    case Errhandler::Kind::abort: end(function, holder, *handler, code, text);
+    default: call(*handler, holder, code);
+  }
+}
+
+std::string call_text(Function function, const Holder& holder) {
+  const std::string name = function_names[static_cast<std::size_t>(function)];
+  return holder.comm() != nullptr ? name + " on " + description(*holder.comm()) : name;
+}
+
+void end_job(Function function, const std::string& text) noexcept {
+  Process::abort(1, fmt::format("tonari: {}{} failed: {}", place(), call_text(function, Holder()), text));
+}
+
+}  // namespace tonari::mpi

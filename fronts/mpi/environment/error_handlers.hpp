@@ -1,0 +1,24 @@
+#pragma once
+
+#include "mpi/checks.hpp"
+
+#include <string>
+
+// Which error handler is called for an error, and what it does. Threads: any.
+namespace tonari::mpi {
+
+/// Returns the error handler of a communicator, window, file or session.
+Ref<Errhandler> error_handler(const Ref<Errhandler>& slot) noexcept;
+/// Replaces it. The old one lives on while it handles an error.
+void set_error_handler(Ref<Errhandler>& slot, Ref<Errhandler> handler) noexcept;
+
+/// Calls the error handler of the holder. MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT print `text`, and end the job.
+void handle_error(Function function, const Holder& holder, int code, const std::string& text) noexcept;
+
+/// Returns "MPI_Send on MPI_COMM_WORLD".
+std::string call_text(Function function, const Holder& holder);
+
+/// Prints that the function failed, and ends the job.
+[[noreturn]] void end_job(Function function, const std::string& text) noexcept;
+
+}  // namespace tonari::mpi
