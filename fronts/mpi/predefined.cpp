@@ -1,6 +1,7 @@
 #include "mpi/predefined.hpp"
 
 #include "mpi/datatypes/predefined_types.hpp"
+#include "mpi/environment/info_env.hpp"
 
 namespace tonari::mpi {
 
@@ -13,6 +14,11 @@ Predefined make_predefined() {
   made.errhandlers[number_of(MPI_ERRORS_ARE_FATAL) & 3] = new Errhandler(Kind::fatal);
   made.errhandlers[number_of(MPI_ERRORS_ABORT) & 3] = new Errhandler(Kind::abort);
   made.errhandlers[number_of(MPI_ERRORS_RETURN) & 3] = new Errhandler(Kind::returns);
+  made.groups[number_of(MPI_GROUP_EMPTY) & 3] = new Group(tonari::Group{});
+  made.infos[number_of(MPI_INFO_ENV) & 3] = new Info;
+  made.infos[number_of(MPI_INFO_ENV) & 3]->hints = environment_hints(started_arguments());
+  made.no_file = new File;
+  made.no_file->errhandler = Ref(made.errhandlers[number_of(MPI_ERRORS_RETURN) & 3]);
   return made;
 }
 

@@ -9,9 +9,9 @@
 #include <type_traits>
 
 // For the programs of this folder. A failed check names the line and the rank, and ends the job.
-#define CHECK(condition)                                                                                  \
-  do {                                                                                                    \
-    if (!(condition)) test::fail(__FILE__, __LINE__, #condition);                                         \
+#define CHECK(condition)                                          \
+  do {                                                            \
+    if (!(condition)) test::fail(__FILE__, __LINE__, #condition); \
   } while (false)
 /// Both sides are printed if they differ.
 #define CHECK_EQUAL(left, right) test::check_equal(__FILE__, __LINE__, #left " == " #right, left, right)
@@ -61,6 +61,14 @@ inline unsigned seed() {
     MPI_Bcast(&value, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
   }
   if (rank() == 0) std::printf("To repeat this run, set TONARI_SEED=%u\n", value);
+  return value;
+}
+
+/// The same for one rank, without a message: each rank draws its own.
+inline unsigned own_seed() {
+  const char* const text = std::getenv("TONARI_SEED");
+  const auto value = text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : std::random_device()();
+  std::printf("To repeat rank %d, set TONARI_SEED=%u\n", rank(), value);
   return value;
 }
 
