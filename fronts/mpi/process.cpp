@@ -1,6 +1,7 @@
 #include "mpi/process.hpp"
 
 #include "mpi/checks.hpp"
+#include "mpi/environment/info_env.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/foreign_launcher.hpp"
 #include "mpi/predefined.hpp"
@@ -8,24 +9,37 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace tonari::mpi {
 
 namespace {
 
-std::unique_ptr<Process>& instance() {
-  static std::unique_ptr<Process> process;
-  return process;
-}
+constinit std::mutex changes;         // protects the changes of the five below
+constinit Process* joined = nullptr;  // from joining to leaving; a process that exits without leaving counts as dead
+constinit int sessions = 0;           // running now
+constinit bool is_leaver = false;     // leave_at_exit() will run
 // Relaxed: a program orders its calls of MPI_Init and MPI_Finalize with all others itself.
 constinit std::atomic<Process*> running{nullptr};
 constinit std::atomic<Process::Phase> phase_now{Process::Phase::before};
 
+Comm* make_comm(const char* name, std::shared_ptr<message::Context> context) {
+  auto* const comm = new Comm(std::move(context));
+  comm->name = name;
+  return comm;
+}
+
 void make_predefined(Process& process) {
-  auto* const world = new Comm(process.runtime().world());
-  world->name = "MPI_COMM_WORLD";
-  predefined.comms[number_of(MPI_COMM_WORLD) & 3] = world;
+  constexpr std::uint32_t self_id = 0xfffffff0;  // larger than the ids of all other communicators
+  message::MessageRuntime& runtime = process.runtime();
+  predefined.comms[number_of(MPI_COMM_WORLD) & 3] = make_comm("MPI_COMM_WORLD", runtime.world());
+  predefined.comms[number_of(MPI_COMM_SELF) & 3] =
+      make_comm("MPI_COMM_SELF",
+                std::make_shared<message::Context>(runtime, tonari::Group(std::vector<JobRank>{process.job().rank()}),
+                                                   self_id, std::span<const fabric::BoardPlace>()));
 }
 
 void drop_predefined() noexcept {
@@ -39,28 +53,63 @@ void drop_predefined() noexcept {
 
 Process::Process(int thread_level)
     : runtime_(message::MessageRuntime::of(job_.session())), thread_level_(thread_level) {
-  job_.session().name_calls_with([]() noexcept {
-    return std::string_view(function_names[static_cast<std::size_t>(current_function)]);
-  });
+  job_.session().name_calls_with(
+      []() noexcept { return std::string_view(function_names[static_cast<std::size_t>(current_function)]); });
+}
+
+void Process::join(int thread_level) {
+  if (joined == nullptr) {
+    refuse_foreign_launcher();
+    try {
+      joined = new Process(thread_level);
+    } catch (const SetupError& error) {
+      throw Failure(MPI_ERR_OTHER, error.what());
+    }
+  }
+  running.store(joined, std::memory_order_relaxed);
 }
 
 void Process::start(int thread_level) {
-  refuse_foreign_launcher();
-  try {
-    instance().reset(new Process(thread_level));
-    make_predefined(*instance());
-  } catch (const SetupError& error) {
-    throw Failure(MPI_ERR_OTHER, error.what());
-  }
-  running.store(instance().get(), std::memory_order_relaxed);
+  const std::lock_guard guard(changes);
+  join(thread_level);
+  joined->thread_level_ = thread_level;
+  joined->main_thread_ = std::this_thread::get_id();
+  make_predefined(*joined);
+  refresh_environment();
   phase_now.store(Phase::running, std::memory_order_relaxed);
 }
 
 void Process::finish() {
-  running.store(nullptr, std::memory_order_relaxed);
+  delete_attributes(find(MPI_COMM_SELF)->attributes, MPI_COMM_SELF);
+  const std::lock_guard guard(changes);
   phase_now.store(Phase::after, std::memory_order_relaxed);
   drop_predefined();
-  instance().reset();
+  leave_unless_used();
+}
+
+void Process::enter_session() {
+  const std::lock_guard guard(changes);
+  join(MPI_THREAD_MULTIPLE);
+  ++sessions;
+  if (!is_leaver) is_leaver = std::atexit([] { leave_at_exit(); }) == 0;
+}
+
+void Process::leave_session() {
+  const std::lock_guard guard(changes);
+  --sessions;
+  if (phase() != Phase::running) leave_unless_used();
+}
+
+// A process that has not used the world model may begin another session.
+void Process::leave_unless_used() {
+  if (sessions > 0) return;
+  running.store(nullptr, std::memory_order_relaxed);
+  if (phase() == Phase::after) delete std::exchange(joined, nullptr);
+}
+
+void Process::leave_at_exit() noexcept {
+  const std::lock_guard guard(changes);
+  if (phase() == Phase::before && sessions == 0) delete std::exchange(joined, nullptr);
 }
 
 Process* Process::current() noexcept { return running.load(std::memory_order_relaxed); }

@@ -12,18 +12,27 @@
 
 namespace tonari::mpi {
 
-/// The process's membership in its job, from MPI_Init or the first session to MPI_Finalize.
+/// The process's membership in its job, from MPI_Init or the first session on.
 ///
-/// Threads: made and destroyed by one thread at a time; any thread may use it in between.
+/// A process joins a job once, so it does not leave after each session. It leaves, which waits until all ranks leave,
+/// in MPI_Finalize, if it has no session then; at the end of its last session, if that is after MPI_Finalize; and if it
+/// has never called MPI_Init, when it exits. A process that exits with MPI or a session running counts as dead.
+///
+/// Threads: any. Threads that start or end the world model or a session wait for each other.
 class Process {
  public:
-  /// Joins the job. Throws Failure.
+  /// Starts the world model. Throws Failure.
   static void start(int thread_level);
-  /// Leaves the job: waits until all ranks leave.
+  /// Ends the world model. Throws Failure, and has ended nothing, if a delete callback of MPI_COMM_SELF's attributes
+  /// fails.
   static void finish();
-  /// The process, while it is in a job. Null before and after.
+  /// Begins and ends a session. Throws Failure.
+  static void enter_session();
+  static void leave_session();
+  /// The process, while the world model or a session runs. Null before and after.
   [[nodiscard]] static Process* current() noexcept;
 
+  /// The state of the world model.
   enum class Phase { before, running, after };
   [[nodiscard]] static Phase phase() noexcept;
 
@@ -37,6 +46,9 @@ class Process {
 
  private:
   explicit Process(int thread_level);
+  static void join(int thread_level);
+  static void leave_unless_used();
+  static void leave_at_exit() noexcept;
 
   Job job_;
   message::MessageRuntime& runtime_;

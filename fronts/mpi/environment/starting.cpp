@@ -16,7 +16,7 @@ void join(int thread_level) {
   if (Process::phase() == Process::Phase::after) {
     throw Failure(MPI_ERR_OTHER, "MPI_Finalize was called already: a program can use MPI once, or sessions");
   }
-  if (Process::current() != nullptr) throw Failure(MPI_ERR_OTHER, "MPI_Init was called already");
+  if (Process::phase() == Process::Phase::running) throw Failure(MPI_ERR_OTHER, "MPI_Init was called already");
   Process::start(thread_level);
 }
 
@@ -30,7 +30,13 @@ void init_thread(int*, char***, int, int* provided) {
 }
 
 void initialized(int* flag) { *flag = Process::phase() != Process::Phase::before ? 1 : 0; }
-void finalize() { Process::finish(); }
+void finalize() {
+  if (Process::phase() != Process::Phase::running) {
+    throw Failure(MPI_ERR_OTHER,
+                  "MPI_Init was not called, or MPI_Finalize was called already; MPI_Session_finalize ends a session");
+  }
+  Process::finish();
+}
 void finalized(int* flag) { *flag = Process::phase() == Process::Phase::after ? 1 : 0; }
 
 void abort(Comm&, int errorcode) {
@@ -50,17 +56,16 @@ void get_version(int* version, int* subversion) {
 }
 
 void get_library_version(char* version, int* resultlen) {
-  give_text("tonari 0.1.0: the standard ABI of MPI 5.0. `tonari info --mpi` lists the functions that it does not support",
-            version, MPI_MAX_LIBRARY_VERSION_STRING, resultlen);
+  give_text(
+      "tonari 0.1.0: the standard ABI of MPI 5.0. `tonari info --mpi` lists the functions that it does not support",
+      version, MPI_MAX_LIBRARY_VERSION_STRING, resultlen);
 }
 
 void get_processor_name(char* name, int* resultlen) {
   give_text(Process::current()->job().host_name(), name, MPI_MAX_PROCESSOR_NAME, resultlen);
 }
 
-double wtime() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double wtime() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 double wtick() {
   using Period = std::chrono::steady_clock::period;
   return static_cast<double>(Period::num) / static_cast<double>(Period::den);
