@@ -1,0 +1,98 @@
+#pragma once
+
+#include "base/spare_memory.hpp"
+#include "mpi/comm.hpp"
+#include "mpi/datatype.hpp"
+#include "mpi/failure.hpp"
+#include "mpi/object.hpp"
+#include "mpi/predefined.hpp"
+
+#include <tonari/request.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tonari::mpi {
+
+using Request = MPI_ABI_Request;
+
+/// What some requests do beyond waiting for one operation of the runtime. All calls come from the thread that waits for
+/// the request or tests it. All but the destructor may throw Failure: then the request is complete with that error.
+class Conduct {
+ public:
+  Conduct() = default;
+  Conduct(Conduct&&) = delete;
+  virtual ~Conduct() = default;
+
+  /// Called when the request's operation is complete. Returns true after it has put the next one into `running`;
+  /// returns false if the request is complete, after it has set `result` if the default is wrong.
+  virtual bool go_on(Request& /*request*/) { return false; }
+  /// Starts a persistent request again: puts its first operation into `running`.
+  virtual void start(Request& /*request*/) {}
+  /// Writes the status of a complete request in place of the default, which is made from `result`.
+  virtual void describe(const Request& request, MPI_Status& status);
+  virtual void cancel(Request& /*request*/) {}
+  /// Called before the request is destroyed.
+  virtual void freed(Request& /*request*/) {}
+};
+
+}  // namespace tonari::mpi
+
+/// A started operation, or a persistent one.
+///
+/// Life:    until it is complete, unless it is persistent; then until the program frees it.
+/// Threads: one at a time.
+struct MPI_ABI_Request : tonari::mpi::Object {
+  static constexpr std::uint32_t word = 0x72657175;
+  enum class Kind : std::uint8_t { send, receive, collective, generalised, partitioned_send, partitioned_receive };
+
+  MPI_ABI_Request(Kind what, tonari::mpi::Comm* of_comm) noexcept : Object(word), comm(of_comm), kind(what) {}
+  MPI_ABI_Request(Kind what, tonari::mpi::Comm* of_comm, tonari::Request started) noexcept
+      : Object(word), running(std::move(started)), comm(of_comm), kind(what) {}
+  static void* operator new(std::size_t /*bytes*/) { return tonari::SpareMemory<MPI_ABI_Request>::take(); }
+  static void operator delete(void* memory) noexcept { tonari::SpareMemory<MPI_ABI_Request>::give(memory); }
+
+  /// Looks without making progress: returns true if the request is complete. Then `result` is set, or `failure`.
+  bool advance() noexcept;
+
+  tonari::Request running;                        ///< The operation that it waits for now.
+  tonari::Result<tonari::Envelope> result;        ///< Of a complete request.
+  tonari::mpi::Ref<tonari::mpi::Comm> comm;       ///< Whose error handler hears of errors. Null: MPI_COMM_SELF's.
+  tonari::mpi::Ref<tonari::mpi::Datatype> type;   ///< If the operation uses its layout.
+  std::size_t buffer_bytes = 0;                   ///< Of a receive, for the text of an error.
+  std::unique_ptr<tonari::mpi::Conduct> conduct;  ///< Null if the request is complete with its first operation.
+  std::unique_ptr<tonari::mpi::Failure> failure;  ///< If `conduct` has thrown it.
+  Kind kind;
+  bool is_persistent = false;
+  bool is_active = true;     ///< False between the completion of a persistent request and its next start.
+  bool is_complete = false;  ///< Known to be complete.
+};
+
+namespace tonari::mpi {
+
+/// Returns the request that a handle names. Null if the handle is MPI_REQUEST_NULL or wrong.
+inline Request* find(MPI_Request handle) noexcept { return find_made(handle); }
+
+/// Returns the handle of a started operation, such as a collective. `on_completion` is called by the thread that waits
+/// for it, once, after the operation has ended without an error. Both may throw Failure.
+MPI_Request make_request(Comm& comm, tonari::Request started, std::function<void()> on_completion = {});
+/// Returns the handle of a persistent operation, which is inactive. `start` is called for each MPI_Start.
+MPI_Request make_persistent(Comm& comm, std::function<tonari::Request()> start,
+                            std::function<void()> on_completion = {});
+/// Returns the handle of an operation that is complete without an error and has an empty status. All such requests are
+/// one object, which lives for ever: programs may wait for it, test, free and cancel it like any other.
+MPI_Request completed_request() noexcept;
+
+/// Waits until the request is complete. Does not look at its result.
+void wait_for(Request& request) noexcept;
+
+/// A failure that a communicator's error handler hears of although it is no parameter of the function.
+struct CommFailure : Failure {
+  CommFailure(int why, const std::string& text, Ref<Comm> of_comm) : Failure(why, text), comm(std::move(of_comm)) {}
+  Ref<Comm> comm;
+};
+
+}  // namespace tonari::mpi
