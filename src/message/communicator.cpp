@@ -45,12 +45,8 @@ Status Communicator::send_bytes(std::span<const std::byte> bytes, Rank destinati
 Result<Envelope> Communicator::receive_bytes(std::span<std::byte> buffer, Rank source, Tag tag) noexcept {
   if (!valid_receive(*context_, buffer, source.value(), tag.value())) [[unlikely]]
     return {Status::invalid, {}};
-  MessageRuntime& runtime = context_->runtime();
-  Operation operation(Operation::Kind::receive, *context_);
-  operation.signals.is_awaited.store(true, std::memory_order_relaxed);
-  runtime.start_receive(operation, {buffer, peer_of(*context_, source.value()), tag.value(), context_->id()});
-  runtime.wait(operation, job::Wait::receive);
-  return operation.result();
+  return context_->runtime().receive(*context_,
+                                     {buffer, peer_of(*context_, source.value()), tag.value(), context_->id()});
 }
 
 Request Communicator::start_send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag,

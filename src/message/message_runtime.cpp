@@ -1,7 +1,6 @@
 #include "message/message_runtime.hpp"
 
 #include "message/layout_cursor.hpp"
-#include "message/requests.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -210,14 +209,6 @@ void MessageRuntime::adopt(Operation& operation) noexcept {
     (void)watch_shared(engine_, operation,
                        nullptr);  // the thread that owned it may sleep, and unregisters only sleepers of its own
     return;
-  }
-}
-
-void MessageRuntime::count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept {
-  const std::lock_guard guard(lock_);
-  for (const Request& request : requests) {
-    Operation* const operation = Requests::operation(request);
-    if (operation != nullptr) operation->waking.change_count = &changes;
   }
 }
 

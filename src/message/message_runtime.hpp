@@ -73,6 +73,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
     int tag;                      // or -1
     std::uint32_t context_id;
   };
+  /// Receives, and waits for the message.
+  Result<Envelope> receive(Context& context, const Receive& what) noexcept;
   void start_receive(Operation& operation, const Receive& what) noexcept;
   /// Looks for a message without receiving it. Waits for one if `wait`, otherwise looks once.
   std::optional<Result<Envelope>> probe(Context& context, int peer, int tag, bool wait) noexcept;
@@ -119,8 +121,13 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   /// Registers `sleeper` to be woken when one of the operations changes; null unregisters. Returns false if one has
   /// changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
-  /// Counts changes of the operations in `changes`, until they are complete and stop_counting() has returned.
-  void count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept;
+  /// Counts changes of operations in `changes`, until they are complete and stop_counting() has returned.
+  /// `for_each_operation` calls its argument for each.
+  template <class ForEach>
+  void count_changes(std::atomic<std::uint64_t>& changes, ForEach&& for_each_operation) noexcept {
+    const std::lock_guard guard(lock_);
+    for_each_operation([&changes](Operation& operation) { operation.waking.change_count = &changes; });
+  }
   void stop_counting() noexcept {
     const std::lock_guard guard(lock_);
   }  // waits for the thread that made the last change to release the lock

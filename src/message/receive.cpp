@@ -63,6 +63,14 @@ bool has_gaps_there(const Head& head) noexcept { return head.as<Announced>().add
 
 }  // namespace
 
+Result<Envelope> MessageRuntime::receive(Context& context, const Receive& what) noexcept {
+  Operation operation(Operation::Kind::receive, context);
+  operation.signals.is_awaited.store(true, std::memory_order_relaxed);
+  start_receive(operation, what);
+  wait(operation, job::Wait::receive);
+  return operation.result();
+}
+
 void MessageRuntime::start_receive(Operation& operation, const Receive& what) noexcept {
   operation.call.peer = what.peer;
   operation.call.tag = what.tag;

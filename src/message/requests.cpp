@@ -2,9 +2,8 @@
 
 #include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
-#include "message/waiting.hpp"
+#include "message/wait_for_several.hpp"
 
-#include <atomic>
 #include <exception>
 #include <utility>
 
@@ -30,114 +29,40 @@ void Requests::give_up(Request& request) noexcept {
   if (operation.call.kind == Operation::Kind::collective) operation.schedule->give_up();
 }
 
+bool Requests::advance(Request& request) noexcept {
+  if (request.operation_ == nullptr) return true;
+  MessageRuntime& runtime = request.operation_->call.context->runtime();
+  runtime.adopt(*request.operation_);
+  if (runtime.advance(*request.operation_) != Step::done) return false;
+  settle(request);
+  return true;
+}
+
 namespace {
 
-job::Wait wait_of(const Operation& operation) noexcept {
-  switch (operation.call.kind) {
-    case Operation::Kind::send: return job::Wait::send;
-    case Operation::Kind::collective: return operation.schedule->what();
-    default: return job::Wait::receive;
-  }
-}
+// Requests and pointers to requests, for wait_for_several().
+Request& request_in(Request& element) noexcept { return element; }
+Request& request_in(Request* element) noexcept { return *element; }
 
-// Waits until one of several requests, or all, are complete. For all, the changes of their operations are counted: a
-// step looks only as far as it must to find the new changes, which usually belong to the first requests.
-struct WaitForSeveral {
-  MessageRuntime& runtime;
-  std::span<Request> requests;
-  bool all;
-  std::size_t index = 0;                  // index of a complete request
-  std::atomic<std::uint64_t> changes{0};  // changes of all operations, counted by the threads that make them
-  std::uint64_t changes_seen = 0;
-  std::size_t first = 0;      // all requests before it are complete
-  bool looks_at_each = true;  // true at first, and while an operation must be retried or is a collective
+template <class Element>
+struct Listed {
+  std::span<Element> elements;
 
-  Step step() noexcept {
-    const std::uint64_t now = changes.load(std::memory_order_acquire);
-    std::uint64_t new_ones = now - changes_seen;
-    changes_seen = now;
-    const bool each = std::exchange(looks_at_each, !all);
-    bool retry = false;
-    for (std::size_t i = first; i < requests.size() && (each || new_ones != 0); ++i) {
-      Operation* operation = Requests::operation(requests[i]);
-      if (operation == nullptr) continue;
-      // A receive can advance only after a counted change; a send may find room at any time.
-      const bool may_move = each && operation->call.kind != Operation::Kind::receive;
-      if (!may_move && !operation->ready()) continue;
-      if (new_ones != 0) --new_ones;
-      const Step step = operation->call.context->runtime().advance(*operation);
-      if (step == Step::done) {
-        Requests::settle(requests[i]);
-        index = i;
-        if (!all) return Step::done;
-      } else {
-        retry = retry || step == Step::retry;
-        looks_at_each = looks_at_each || step == Step::retry || operation->call.kind == Operation::Kind::collective;
-      }
-    }
-    while (first < requests.size() && Requests::operation(requests[first]) == nullptr) ++first;
-    if (first == requests.size()) return Step::done;
-    return runtime.advance_stepwise(retry ? Step::retry : Step::waiting);
+  [[nodiscard]] std::size_t size() const noexcept { return elements.size(); }
+  [[nodiscard]] Operation* operation(std::size_t i) const noexcept {
+    return Requests::operation(request_in(elements[i]));
   }
-  [[nodiscard]] bool ready() const noexcept {
-    if (changes.load(std::memory_order_acquire) != changes_seen) return true;
-    if (!looks_at_each) return runtime.stepwise_ready();
-    for (const Request& request : requests) {
-      const Operation* operation = Requests::operation(request);
-      if (operation != nullptr && operation->ready()) return true;
-    }
-    return runtime.stepwise_ready();
-  }
-  bool attach(fabric::Sleeper* sleeper) noexcept {
-    bool none_ready = true;
-    for_each([&](Operation& leaf) {
-      Operation* const one[] = {&leaf};
-      none_ready = leaf.call.context->runtime().attach(one, sleeper) && none_ready;
-    });
-    for (const Request& request : requests) {
-      const Operation* operation = Requests::operation(request);
-      if (operation != nullptr) none_ready = watch_shared(runtime.engine(), *operation, sleeper) && none_ready;
-    }
-    return runtime.attach_stepwise(sleeper) && none_ready;
-  }
-  void slow() noexcept {
-    bool told = false;
-    for_each([&](Operation& leaf) {
-      if (!std::exchange(told, true)) leaf.call.context->runtime().waits_long(leaf, wait_of(leaf));
-    });
-  }
-  template <class Visit>
-  void for_each(Visit&& visit) noexcept {
-    for (Request& request : requests) {
-      if (Operation* operation = Requests::operation(request)) for_each_leaf(*operation, visit);
-    }
-  }
+  void settle(std::size_t i) const noexcept { Requests::settle(request_in(elements[i])); }
 };
 
-// Returns the index of a complete request, or requests.size() if all were settled before.
-std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
-  MessageRuntime* runtime = nullptr;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Operation* operation = Requests::operation(requests[i]);
-    if (operation == nullptr) continue;
-    runtime = &operation->call.context->runtime();
-    runtime->adopt(*operation);
-    // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
-    if (!all && runtime->advance(*operation) == Step::done) {
-      Requests::settle(requests[i]);
-      return i;
-    }
-    if (all) operation->signals.is_awaited.store(true, std::memory_order_relaxed);
-  }
-  if (runtime == nullptr) return requests.size();
-  WaitForSeveral waiting{.runtime = *runtime, .requests = requests, .all = all};
-  if (all) runtime->count_changes(requests, waiting.changes);
-  runtime->engine().wait(waiting);
-  if (all) runtime->stop_counting();
-  return waiting.index;
-}
-
 }  // namespace
+
+void wait_any(std::span<Request* const> requests) noexcept {
+  (void)wait_for_several(Listed<Request* const>{requests}, false);
+}
+void wait_all(std::span<Request* const> requests) noexcept {
+  (void)wait_for_several(Listed<Request* const>{requests}, true);
+}
 
 }  // namespace message
 
@@ -167,13 +92,11 @@ Result<Envelope> Request::wait() noexcept {
 std::optional<Result<Envelope>> Request::test() noexcept {
   if (operation_ == nullptr) return result_;
   message::MessageRuntime& runtime = operation_->call.context->runtime();
-  runtime.adopt(*operation_);
-  if (runtime.advance(*operation_) != Step::done) {
+  if (!Requests::advance(*this)) {
     runtime.engine().progress();
     (void)runtime.advance_stepwise(Step::waiting);
-    if (runtime.advance(*operation_) != Step::done) return std::nullopt;
+    if (!Requests::advance(*this)) return std::nullopt;
   }
-  Requests::settle(*this);
   return result_;
 }
 
@@ -188,10 +111,12 @@ bool Request::cancel() noexcept {
 
 bool Request::complete() const noexcept { return operation_ == nullptr; }
 
-std::size_t wait_any(std::span<Request> requests) noexcept { return message::wait_for(requests, false); }
+std::size_t wait_any(std::span<Request> requests) noexcept {
+  return message::wait_for_several(message::Listed<Request>{requests}, false);
+}
 
 Status wait_all(std::span<Request> requests) noexcept {
-  (void)message::wait_for(requests, true);
+  (void)message::wait_for_several(message::Listed<Request>{requests}, true);
   for (const Request& request : requests) {
     if (request.result_.status != Status::ok) return request.result_.status;
   }

@@ -4,6 +4,7 @@
 
 #include <tonari/message.hpp>
 
+#include <span>
 #include <utility>
 
 namespace tonari::message {
@@ -11,8 +12,11 @@ namespace tonari::message {
 /// The runtime's access to a Request.
 struct Requests {
   static Request started(Operation* operation) noexcept { return Request(operation); }
-  static Request completed(Status status) noexcept { return Request(Result<Envelope>{status, {}}); }
+  static Request completed(Status status) noexcept { return completed({status, {}}); }
+  static Request completed(const Result<Envelope>& result) noexcept { return Request(result); }
   static Operation* operation(const Request& request) noexcept { return request.operation_; }
+  /// Looks once, without making progress. Returns true if the request is complete.
+  static bool advance(Request& request) noexcept;
   /// Moves the result of a complete operation into the request and frees the operation.
   static void settle(Request& request) noexcept;
   /// Ends an operation whose message has not arrived, so that a wait for it returns.
@@ -30,5 +34,9 @@ struct Messages {
     return std::exchange(message.operation_, nullptr);
   }
 };
+
+/// The same as tonari::wait_any and tonari::wait_all, for requests in several places.
+void wait_any(std::span<Request* const> requests) noexcept;
+void wait_all(std::span<Request* const> requests) noexcept;
 
 }  // namespace tonari::message

@@ -26,6 +26,15 @@ inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fab
   return !is_shared || engine.watch(*operation.schedule->shared(), sleeper);
 }
 
+/// Returns the kind of wait, for `tonari status`.
+inline job::Wait wait_of(const Operation& operation) noexcept {
+  switch (operation.call.kind) {
+    case Operation::Kind::send: return job::Wait::send;
+    case Operation::Kind::collective: return operation.schedule->what();
+    default: return job::Wait::receive;
+  }
+}
+
 /// The argument of fabric::Engine::wait that describes a wait for one operation.
 struct WaitForOne {
   MessageRuntime& runtime;
