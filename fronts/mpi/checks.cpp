@@ -6,6 +6,7 @@
 #include "mpi/failure.hpp"
 #include "mpi/last_error.hpp"
 #include "mpi/process.hpp"
+#include "mpi/request.hpp"
 
 #include <fmt/format.h>
 
@@ -25,6 +26,8 @@ int report(Function function, const Holder& holder, int code, const char* text) 
 int raise(Function function, const Holder& holder) noexcept {
   try {
     throw;
+  } catch (const CommFailure& failure) {
+    return report(function, failure.comm ? Holder(failure.comm.get()) : holder, failure.code, failure.what());
   } catch (const Failure& failure) {
     return report(function, holder, failure.code, failure.what());
   } catch (const std::bad_alloc&) {

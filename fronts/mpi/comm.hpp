@@ -12,7 +12,8 @@
 
 namespace tonari::mpi {
 using Comm = MPI_ABI_Comm;
-}
+class AttachedBuffer;
+}  // namespace tonari::mpi
 
 /// A communicator: the runtime's Context, and what MPI adds to it.
 struct MPI_ABI_Comm : tonari::mpi::Object {
@@ -34,5 +35,6 @@ struct MPI_ABI_Comm : tonari::mpi::Object {
   tonari::mpi::Attributes attributes;
   std::unique_ptr<tonari::mpi::Topology> topology;  ///< Null if it has none.
   tonari::mpi::Hints hints;
+  std::shared_ptr<tonari::mpi::AttachedBuffer> attached_buffer;  ///< For buffered sends. Null if it has none.
   std::string name;
 };

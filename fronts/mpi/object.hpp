@@ -17,13 +17,24 @@ struct Object {
   Object(Object&&) = delete;
   ~Object() { magic = 0; }
 
-  void hold() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
+  void hold() noexcept {
+    if (!is_permanent()) references.fetch_add(1, std::memory_order_relaxed);
+  }
   /// Returns true if nothing refers to the object any more: the caller deletes it.
   [[nodiscard]] bool release() noexcept {
+    if (is_permanent()) return false;
     // Acquire and release: whoever deletes the object sees what the others did with it.
     return references.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
 
+  /// Stops counting, because counts of a predefined object would travel between the caches of threads that send at
+  /// once. Its maker deletes it, or nobody.
+  void make_permanent() noexcept { references.store(permanent, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_permanent() const noexcept {
+    return references.load(std::memory_order_relaxed) == permanent;  // constant once the object is shared
+  }
+
+  static constexpr std::uint32_t permanent = ~std::uint32_t{0};
   std::uint32_t magic;  ///< Tells the kind of the object, as long as it lives. A check of handles, no guarantee.
   std::atomic<std::uint32_t> references{1};
 };

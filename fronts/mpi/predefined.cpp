@@ -19,6 +19,15 @@ Predefined make_predefined() {
   made.infos[number_of(MPI_INFO_ENV) & 3]->hints = environment_hints(started_arguments());
   made.no_file = new File;
   made.no_file->errhandler = Ref(made.errhandlers[number_of(MPI_ERRORS_RETURN) & 3]);
+  const auto make_permanent = [](auto& objects) {
+    for (auto* const each : objects) {
+      if (each != nullptr) each->make_permanent();
+    }
+  };
+  make_permanent(made.types);
+  make_permanent(made.errhandlers);
+  make_permanent(made.groups);
+  make_permanent(made.infos);
   return made;
 }
 

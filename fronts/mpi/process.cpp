@@ -4,6 +4,7 @@
 #include "mpi/environment/info_env.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/foreign_launcher.hpp"
+#include "mpi/messages/ending.hpp"
 #include "mpi/predefined.hpp"
 
 #include <atomic>
@@ -29,6 +30,7 @@ constinit std::atomic<Process::Phase> phase_now{Process::Phase::before};
 Comm* make_comm(const char* name, std::shared_ptr<message::Context> context) {
   auto* const comm = new Comm(std::move(context));
   comm->name = name;
+  comm->make_permanent();
   return comm;
 }
 
@@ -81,6 +83,7 @@ void Process::start(int thread_level) {
 
 void Process::finish() {
   delete_attributes(find(MPI_COMM_SELF)->attributes, MPI_COMM_SELF);
+  end_messages();
   const std::lock_guard guard(changes);
   phase_now.store(Phase::after, std::memory_order_relaxed);
   drop_predefined();

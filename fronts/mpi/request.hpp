@@ -2,7 +2,6 @@
 
 #include "base/spare_memory.hpp"
 #include "mpi/comm.hpp"
-#include "mpi/datatype.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/object.hpp"
 #include "mpi/predefined.hpp"
@@ -19,24 +18,30 @@ namespace tonari::mpi {
 
 using Request = MPI_ABI_Request;
 
-/// What some requests do beyond waiting for one operation of the runtime. All calls come from the thread that waits for
-/// the request or tests it. All but the destructor may throw Failure: then the request is complete with that error.
+/// The part of requests that do more than wait for one operation of the runtime. The calls come from the thread that
+/// waits for the request or tests it. A Failure that one throws becomes the result of the request.
 class Conduct {
  public:
   Conduct() = default;
   Conduct(Conduct&&) = delete;
   virtual ~Conduct() = default;
 
-  /// Called when the request's operation is complete. Returns true after it has put the next one into `running`;
-  /// returns false if the request is complete, after it has set `result` if the default is wrong.
-  virtual bool go_on(Request& /*request*/) { return false; }
-  /// Starts a persistent request again: puts its first operation into `running`.
+  enum class Next {
+    wait,      ///< `running` is the next operation to wait for.
+    later,     ///< Something else must happen first: ask again.
+    complete,  ///< The request is complete.
+  };
+  /// Called when `running` is complete. Sets `result` if the request is complete.
+  virtual Next go_on(Request& request);
+  /// Starts a persistent request again, which is complete: puts its first operation into `running`.
   virtual void start(Request& /*request*/) {}
-  /// Writes the status of a complete request in place of the default, which is made from `result`.
+  /// Waits because go_on() has returned later; it need not wait long enough.
+  virtual void block(Request& request);
+  /// Writes the status of a complete request. The default makes it from `result`.
   virtual void describe(const Request& request, MPI_Status& status);
   virtual void cancel(Request& /*request*/) {}
-  /// Called before the request is destroyed.
-  virtual void freed(Request& /*request*/) {}
+  /// Called once, when the program cannot use the request any more.
+  virtual void release(Request& /*request*/) {}
 };
 
 }  // namespace tonari::mpi
@@ -55,16 +60,21 @@ struct MPI_ABI_Request : tonari::mpi::Object {
   static void* operator new(std::size_t /*bytes*/) { return tonari::SpareMemory<MPI_ABI_Request>::take(); }
   static void operator delete(void* memory) noexcept { tonari::SpareMemory<MPI_ABI_Request>::give(memory); }
 
+  /// Makes a new request persistent, and inactive.
+  void make_persistent() noexcept {
+    is_persistent = true;
+    is_active = false;
+    is_complete = true;
+  }
   /// Looks without making progress: returns true if the request is complete. Then `result` is set, or `failure`.
   bool advance() noexcept;
 
-  tonari::Request running;                        ///< The operation that it waits for now.
-  tonari::Result<tonari::Envelope> result;        ///< Of a complete request.
-  tonari::mpi::Ref<tonari::mpi::Comm> comm;       ///< Whose error handler hears of errors. Null: MPI_COMM_SELF's.
-  tonari::mpi::Ref<tonari::mpi::Datatype> type;   ///< If the operation uses its layout.
-  std::size_t buffer_bytes = 0;                   ///< Of a receive, for the text of an error.
   std::unique_ptr<tonari::mpi::Conduct> conduct;  ///< Null if the request is complete with its first operation.
-  std::unique_ptr<tonari::mpi::Failure> failure;  ///< If `conduct` has thrown it.
+  tonari::Request running;                        ///< The operation that it waits for now.
+  tonari::Result<tonari::Envelope> result;        ///< The result of a complete request.
+  tonari::mpi::Ref<tonari::mpi::Comm> comm;       ///< Its error handler hears of errors. Null: MPI_COMM_SELF's does.
+  std::size_t buffer_bytes = 0;                   ///< Room of a receive, for the text of an error.
+  std::unique_ptr<tonari::mpi::Failure> failure;  ///< Thrown by `conduct`.
   Kind kind;
   bool is_persistent = false;
   bool is_active = true;     ///< False between the completion of a persistent request and its next start.
@@ -85,9 +95,6 @@ MPI_Request make_persistent(Comm& comm, std::function<tonari::Request()> start,
 /// Returns the handle of an operation that is complete without an error and has an empty status. All such requests are
 /// one object, which lives for ever: programs may wait for it, test, free and cancel it like any other.
 MPI_Request completed_request() noexcept;
-
-/// Waits until the request is complete. Does not look at its result.
-void wait_for(Request& request) noexcept;
 
 /// A failure that a communicator's error handler hears of although it is no parameter of the function.
 struct CommFailure : Failure {

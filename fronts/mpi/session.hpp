@@ -5,10 +5,13 @@
 #include "mpi/info.hpp"
 #include "mpi/object.hpp"
 
+#include <memory>
+
 namespace tonari::mpi {
 using Session = MPI_ABI_Session;
 using Win = MPI_ABI_Win;
 using File = MPI_ABI_File;
+class AttachedBuffer;
 }  // namespace tonari::mpi
 
 struct MPI_ABI_Session : tonari::mpi::Object {
@@ -17,6 +20,7 @@ struct MPI_ABI_Session : tonari::mpi::Object {
   tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
   tonari::mpi::Hints hints;
   int thread_level = MPI_THREAD_MULTIPLE;
+  std::shared_ptr<tonari::mpi::AttachedBuffer> attached_buffer;  ///< For buffered sends. Null if it has none.
 };
 
 /// One-sided communication is not done yet: no window exists.

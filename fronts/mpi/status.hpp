@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-// What tonari keeps in the part of MPI_Status that programs do not see: a number of bytes, and whether the operation
+// The part of MPI_Status that programs do not see has a number of bytes, and whether the operation
 // was cancelled. A program's status may have the alignment of an int only.
 namespace tonari::mpi {
 

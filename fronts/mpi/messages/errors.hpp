@@ -1,0 +1,19 @@
+#pragma once
+
+#include "mpi/request.hpp"
+
+#include <string>
+
+// The texts of errors that messages meet, out of the way of those that meet none.
+namespace tonari::mpi {
+
+/// Says why a send failed, and what to do.
+[[gnu::cold]] std::string text_of_send(Status status, int dest, int tag);
+/// The same for a receive into `buffer_bytes`.
+[[gnu::cold]] std::string text_of_receive(const Result<Envelope>& result, std::size_t buffer_bytes);
+
+[[noreturn, gnu::cold]] void fail_send(Status status, int dest, int tag);
+/// `comm`: whose error handler hears of it.
+[[noreturn, gnu::cold]] void fail_receive(Comm& comm, const Result<Envelope>& result, std::size_t buffer_bytes);
+
+}  // namespace tonari::mpi

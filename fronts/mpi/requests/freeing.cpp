@@ -1,0 +1,80 @@
+#include "functions.hpp"
+#include "mpi/requests/completion.hpp"
+#include "mpi/requests/freed.hpp"
+#include "mpi/requests/progress.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+// Freeing and cancelling requests.
+namespace tonari::mpi {
+
+namespace {
+
+class Freed {
+ public:
+  void add(std::unique_ptr<Request> request) {
+    const std::lock_guard guard(mutex_);
+    // Looks at all of them once each time that their number has doubled, so that the cost of each is constant.
+    if (requests_.size() >= looks_at_) {
+      std::erase_if(requests_, [](const auto& each) { return each->advance(); });
+      looks_at_ = 2 * requests_.size() + 16;
+    }
+    requests_.push_back(std::move(request));
+  }
+  void end() {
+    const std::lock_guard guard(mutex_);
+    for (const auto& each : requests_) {
+      if (each->conduct == nullptr) (void)each->running.cancel();
+      while (!each->advance()) make_progress_and_yield();
+    }
+    requests_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Request>> requests_;
+  std::size_t looks_at_ = 16;
+};
+
+Freed& freed() {
+  static Freed& one = *new Freed;  // lives until the process ends, which must not wait for messages
+  return one;
+}
+
+Request& find_made_request(MPI_Request handle) {
+  Request* const request = find(handle);
+  if (request == nullptr) throw Failure(MPI_ERR_REQUEST, "request is none: it was completed or freed, or never made");
+  return *request;
+}
+
+}  // namespace
+
+void keep_freed(std::unique_ptr<Request> request) { freed().add(std::move(request)); }
+void end_freed() { freed().end(); }
+
+void request_free(MPI_Request* request) {
+  Request& freed_one = find_made_request(*request);
+  *request = MPI_REQUEST_NULL;
+  if (&freed_one == completed_request()) return;
+  if (freed_one.kind == Request::Kind::generalised) return free_generalised(freed_one);
+  std::unique_ptr<Request> owned(&freed_one);
+  if (!owned->advance()) keep_freed(std::move(owned));
+}
+
+void cancel(MPI_Request* request) {
+  Request& asked = find_made_request(*request);
+  if (!asked.is_active || asked.advance()) return;
+  switch (asked.kind) {
+    case Request::Kind::send: return;  // it goes on: a message that has left cannot be withdrawn
+    case Request::Kind::receive:
+    case Request::Kind::generalised:
+      if (asked.conduct != nullptr) return asked.conduct->cancel(asked);
+      (void)asked.running.cancel();
+      return;
+    default: throw CommFailure(MPI_ERR_REQUEST, "collectives and partitioned messages cannot be cancelled", asked.comm);
+  }
+}
+
+}  // namespace tonari::mpi

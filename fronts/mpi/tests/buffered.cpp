@@ -1,0 +1,129 @@
+// ranks: 1 2 5
+#include "messages.hpp"
+
+#include <cstdlib>
+#include <vector>
+
+// Buffered sends, from buffers of the process and of a communicator.
+namespace {
+
+using test::left;
+using test::payload;
+using test::right;
+
+constexpr int long_count = 100'000;  // such a message waits for its receive
+
+std::vector<unsigned char> receive(int count) {
+  std::vector<unsigned char> received(static_cast<std::size_t>(count));
+  MPI_Recv(received.data(), count, MPI_BYTE, left(), 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return received;
+}
+
+// The data may change after the send, which waits for nothing.
+void overwrite_after_sending(int count) {
+  const auto expected = payload(static_cast<std::size_t>(count), 1);
+  auto data = expected;
+  MPI_Bsend(data.data(), count, MPI_BYTE, right(), 5, MPI_COMM_WORLD);
+  data.assign(data.size(), 0);
+  MPI_Request request;
+  data = expected;
+  MPI_Ibsend(data.data(), count, MPI_BYTE, right(), 5, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  data.assign(data.size(), 0);
+  MPI_Bsend_init(data.data(), count, MPI_BYTE, right(), 5, MPI_COMM_WORLD, &request);
+  data = expected;
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  data.assign(data.size(), 0);
+  MPI_Request_free(&request);
+  test::meet();
+  for (int i = 0; i < 3; ++i) CHECK(receive(count) == expected);
+  test::meet();  // all messages have left the buffer
+}
+
+// More messages than fit at once, if their room is used again.
+void use_the_room_again(int size) {
+  std::vector<char> memory(static_cast<std::size_t>(size));
+  MPI_Buffer_attach(memory.data(), size);
+  for (const int count : {0, 10, 20'000, long_count}) overwrite_after_sending(count);
+  void* address = nullptr;
+  int detached = 0;
+  MPI_Buffer_detach(&address, &detached);
+  CHECK(address == memory.data());
+  CHECK_EQUAL(detached, size);
+}
+
+// A flush returns once the messages have left; its started form says so.
+void flush() {
+  std::vector<char> memory(2 * (long_count + MPI_BSEND_OVERHEAD));
+  MPI_Comm_attach_buffer(MPI_COMM_WORLD, memory.data(), static_cast<int>(memory.size()));
+  const auto sent = payload(long_count, 2);
+  MPI_Bsend(sent.data(), long_count, MPI_BYTE, right(), 5, MPI_COMM_WORLD);
+  MPI_Request requests[2];
+  MPI_Comm_iflush_buffer(MPI_COMM_WORLD, &requests[0]);
+  MPI_Comm_iflush_buffer(MPI_COMM_WORLD, &requests[1]);
+  int flag = 1;
+  MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+  CHECK_EQUAL(flag, 0);
+  test::meet();
+  CHECK(receive(long_count) == sent);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Comm_flush_buffer(MPI_COMM_WORLD);
+  MPI_Waitall(1, &requests[1], MPI_STATUSES_IGNORE);
+  MPI_Buffer_flush();  // none is attached to the process
+  MPI_Buffer_iflush(&requests[0]);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  void* address = nullptr;
+  MPI_Count size = 0;
+  MPI_Comm_detach_buffer_c(MPI_COMM_WORLD, &address, &size);
+  CHECK(address == memory.data());
+  CHECK_EQUAL(size, static_cast<MPI_Count>(memory.size()));
+}
+
+void use_automatic_memory() {
+  MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+  constexpr int messages = 50;
+  const auto sent = payload(long_count, 3);
+  for (int i = 0; i < messages; ++i) MPI_Bsend(sent.data(), long_count, MPI_BYTE, right(), 5, MPI_COMM_WORLD);
+  for (int i = 0; i < messages; ++i) CHECK(receive(long_count) == sent);
+  void* address = nullptr;
+  int size = 1;
+  MPI_Buffer_detach(&address, &size);
+  CHECK(address == MPI_BUFFER_AUTOMATIC);
+}
+
+// The end of MPI waits until the messages have left. Messages of different lengths fill the room in turns.
+void leave_messages_behind() {
+  static std::vector<char> memory(10 * (long_count + MPI_BSEND_OVERHEAD));
+  MPI_Buffer_attach(memory.data(), static_cast<int>(memory.size()));
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 10; ++i) {
+      const auto sent = payload(static_cast<std::size_t>(long_count - 7 * i), static_cast<unsigned>(i + round));
+      MPI_Bsend(sent.data(), long_count - 7 * i, MPI_BYTE, right(), 5, MPI_COMM_WORLD);
+    }
+    test::meet();
+    for (int i = 0; i < 10; ++i) {
+      CHECK(receive(long_count - 7 * i) ==
+            payload(static_cast<std::size_t>(long_count - 7 * i), static_cast<unsigned>(i + round)));
+    }
+    test::meet();
+  }
+  if (test::ranks() == 1) return;
+  const auto sent = payload(long_count, 9);
+  MPI_Bsend(sent.data(), long_count, MPI_BYTE, right(), 5, MPI_COMM_WORLD);
+  if (test::rank() == 0) CHECK(receive(long_count) == sent);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  use_the_room_again(3 * (long_count + MPI_BSEND_OVERHEAD));
+  flush();
+  use_automatic_memory();
+  leave_messages_behind();
+  // Other ranks receive their last message after rank 0 has begun to leave.
+  std::vector<unsigned char> received(long_count);
+  if (test::ranks() > 1 && test::rank() != 0) received = receive(long_count);
+  MPI_Finalize();
+}
