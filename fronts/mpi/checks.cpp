@@ -12,6 +12,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,9 @@ int raise(Function function, const Holder& holder) noexcept {
     return report(function, holder, failure.code, failure.what());
   } catch (const std::bad_alloc&) {
     return report(function, holder, MPI_ERR_NO_MEM, "the system refused memory");
+  } catch (const std::length_error&) {
+    return report(function, holder, MPI_ERR_VALUE_TOO_LARGE,
+                  "the data of a datatype or buffer, or the distances between them, are 2^63 bytes or more");
   } catch (const std::exception& error) {
     return report(function, holder, MPI_ERR_OTHER, error.what());
   }

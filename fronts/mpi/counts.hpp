@@ -11,7 +11,7 @@ class Counts {
  public:
   explicit Counts(const int* narrow) noexcept : narrow_(narrow) {}
   explicit Counts(const MPI_Count* wide) noexcept : wide_(wide) {}
-  [[nodiscard]] MPI_Count operator[](int index) const noexcept {
+  [[nodiscard]] MPI_Count operator[](MPI_Count index) const noexcept {
     return narrow_ != nullptr ? narrow_[index] : wide_[index];
   }
   [[nodiscard]] bool is_null() const noexcept { return narrow_ == nullptr && wide_ == nullptr; }

@@ -1,65 +1,67 @@
 #pragma once
 
+#include "message/layout.hpp"
+#include "message/layout_cursor.hpp"
 #include "mpi/attributes.hpp"
+#include "mpi/datatypes/signature.hpp"
 #include "mpi/object.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace tonari::mpi {
 using Datatype = MPI_ABI_Datatype;
 
-/// What the elements of a type are, for reductions and external32. Types that differ only in their name are the same.
-enum class Basic : std::uint8_t {
-  none,  ///< Derived from several, or not supported.
-  byte,  ///< MPI_BYTE and MPI_PACKED.
-  character,
-  int8,
-  int16,
-  int32,
-  int64,
-  int128,
-  uint8,
-  uint16,
-  uint32,
-  uint64,
-  float32,
-  float64,
-  float80,   ///< long double, in 16 bytes.
-  float128,  ///< MPI_REAL16
-  complex64,
-  complex128,
-  complex160,  ///< Of two long doubles.
-  logical8,
-  logical16,
-  logical32,
-  logical64,
-  float_int,
-  double_int,
-  long_int,
-  two_ints,
-  short_int,
-  long_double_int,
-  two_floats,
-  two_doubles,
-};
-
-}  // namespace tonari::mpi
-
-/// A datatype.
-struct MPI_ABI_Datatype : tonari::mpi::Object {
-  static constexpr std::uint32_t word = 0x74797065;
-  MPI_ABI_Datatype() noexcept : Object(word) {}
-
-  std::size_t size = 0;  ///< Bytes of data of an element. Of an absent type: see is_absent.
+/// What a datatype says about memory: the bytes of an element, relative to the address in a buffer.
+struct TypeMap {
+  std::size_t size = 0;  ///< Bytes of data of an element, below 2^63. Of an absent type: see is_absent.
   MPI_Count lower = 0;   ///< Lower bound.
   MPI_Count extent = 0;
   /// Elements follow each other without gaps from the buffer's address on: a buffer is one run of bytes.
   bool is_plain = false;
+  /// The program has set the bounds (MPI_Type_create_resized, _subarray, _darray), of the type or of one that it was
+  /// made of. Types that are made of it have no other bounds than such ones.
+  bool has_set_bounds = false;
+  std::uint8_t alignment = 1;  ///< The largest that a basic element needs.
+  Basic basic = Basic::none;   ///< Of a derived type too, if it is derived from one only.
+  message::Layout layout;      ///< Of an element.
+  Signature signature;
+};
+
+class Construction;
+
+}  // namespace tonari::mpi
+
+/// A datatype. Immutable once made, but for is_committed, the name and the attributes.
+struct MPI_ABI_Datatype : tonari::mpi::Object, tonari::mpi::TypeMap {
+  static constexpr std::uint32_t word = 0x74797065;
+  explicit MPI_ABI_Datatype(tonari::mpi::TypeMap map = {}) noexcept : Object(word), TypeMap(std::move(map)) {}
+  MPI_ABI_Datatype(MPI_ABI_Datatype&&) = delete;
+  ~MPI_ABI_Datatype();
+
   bool is_committed = false;
-  bool is_predefined = false;
-  bool is_absent = false;  ///< A predefined type that this platform has not: its size is MPI_UNDEFINED.
-  tonari::mpi::Basic basic = tonari::mpi::Basic::none;
+  bool is_predefined = false;  ///< A named type, or one of MPI_Type_create_f90_*. The program cannot free it.
+  bool is_absent = false;      ///< A predefined type that this platform has not: its size is MPI_UNDEFINED.
+  std::uint16_t number = 0;    ///< The handle of a named type. 0: the handle is the object's address.
+  std::shared_ptr<const tonari::mpi::Construction> construction;  ///< Null for a named type.
   tonari::mpi::Attributes attributes;
   std::string name;
 };
+
+namespace tonari::mpi {
+
+/// Returns the handle that programs know for a datatype: a number for a named one.
+inline MPI_Datatype handle_of(Datatype& type) noexcept {
+  return type.number != 0 ? reinterpret_cast<MPI_Datatype>(std::uintptr_t{type.number}) : &type;
+}
+
+/// Returns the data bytes of `count` elements in a buffer. Throws std::length_error if there are 2^63 or more. The
+/// cursor keeps what it needs of the type. A send only reads the buffer.
+inline message::LayoutCursor cursor(const void* buffer, MPI_Count count, const Datatype& type) {
+  return {static_cast<std::byte*>(const_cast<void*>(buffer)), type.layout, static_cast<std::size_t>(count),
+          type.extent};
+}
+
+}  // namespace tonari::mpi

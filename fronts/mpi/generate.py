@@ -83,6 +83,7 @@ KINDS = {
     "optional_long_count": Kind("MPI_Count *{n}", "MPI_Count* {n}"),
     # Counts and displacements: 32 bits, or 64 in the twin. The front sees 64 bits.
     "count": Kind("int {n}", "MPI_Count {n}", "MPI_Count {n}", check="{n} >= 0", error='bad_count(f, holder, "{n}", {n})'),
+    "signed_count": Kind("int {n}", "MPI_Count {n}", "MPI_Count {n}"),
     "wide_int": Kind("int {n}", "MPI_Aint {n}", "MPI_Aint {n}"),
     "counts": Kind("const int {n}[]", "Counts {n}", "const MPI_Count {n}[]", passed="Counts({n})"),
     "displacements": Kind("const int {n}[]", "Counts {n}", "const MPI_Aint {n}[]", passed="Counts({n})"),
@@ -95,6 +96,8 @@ KINDS = {
                           passed="UserFunction({n})"),
     "conversion_function": Kind("MPI_Datarep_conversion_function *{n}", "void* {n}",
                                 "MPI_Datarep_conversion_function_c *{n}", passed="reinterpret_cast<void*>({n})"),
+    # No parameter of programs: tells the front which of the twins was called.
+    "is_large": Kind("", "bool {n}", passed="false", passed_wide="true"),
     # Numbers that have the same width in both.
     "long_count": Kind("MPI_Count {n}", "MPI_Count {n}"),
     "out_long_count": out("MPI_Count"),
@@ -197,7 +200,8 @@ class Function:
             yield f"{self.name}_c", True
 
     def prototype(self, prefix, name, wide):
-        parameters = ", ".join(each.declared(wide) for each in self.parameters)
+        declared = [each.declared(wide) for each in self.parameters]
+        parameters = ", ".join(each for each in declared if each)
         if self.name == "Pcontrol":
             parameters += ", ..."
         space = "" if self.result.endswith("*") else " "

@@ -91,19 +91,14 @@ struct Pair {
   int index;
 };
 
-struct Shape {
-  std::size_t size;    // bytes of data
-  std::size_t extent;  // of the C type, with the padding behind the data
+/// A type that is one element.
+struct Simple {
+  std::size_t bytes;
+  std::size_t alignment;
 };
-template <class T>
-constexpr Shape shape_of = {sizeof(T), sizeof(T)};
-// Padding between the parts of a pair and behind them is no data; then the type is not plain.
-template <class Value>
-constexpr Shape pair_shape = {sizeof(Value) + sizeof(int), sizeof(Pair<Value>)};
 
-Shape shape_of_basic(Basic basic) noexcept {
+Simple simple(Basic basic) noexcept {
   switch (basic) {
-    case Basic::none: return {};
     case Basic::byte:
     case Basic::character:
     case Basic::int8:
@@ -119,23 +114,75 @@ Shape shape_of_basic(Basic basic) noexcept {
     case Basic::int64:
     case Basic::uint64:
     case Basic::float64:
-    case Basic::complex64:
-    case Basic::logical64:
-    case Basic::two_floats: return {8, 8};
+    case Basic::logical64: return {8, 8};
+    case Basic::complex64: return {8, alignof(float)};
+    case Basic::complex128: return {16, alignof(double)};
     case Basic::int128:
-    case Basic::float128:
-    case Basic::complex128:
-    case Basic::two_doubles: return {16, 16};
-    case Basic::float80: return shape_of<long double>;
-    case Basic::complex160: return shape_of<std::complex<long double>>;
-    case Basic::two_ints: return pair_shape<int>;
-    case Basic::float_int: return pair_shape<float>;
-    case Basic::double_int: return pair_shape<double>;
-    case Basic::long_int: return pair_shape<long>;
-    case Basic::short_int: return pair_shape<short>;
-    case Basic::long_double_int: return pair_shape<long double>;
+    case Basic::float128: return {16, 16};
+    case Basic::float80: return {sizeof(long double), alignof(long double)};
+    case Basic::complex160: return {sizeof(std::complex<long double>), alignof(long double)};
+    default: return {};
   }
-  return {};
+}
+
+// MPI_LONG, MPI_UNSIGNED_LONG and MPI_WCHAR have fewer bytes in external32 than here.
+std::uint8_t external_bytes(MPI_Datatype handle, std::size_t bytes) noexcept {
+  if (handle == MPI_LONG || handle == MPI_UNSIGNED_LONG) return 4;
+  return handle == MPI_WCHAR ? 2 : static_cast<std::uint8_t>(bytes);
+}
+
+TypeMap map_of_element(const Named& type) {
+  const Simple shape = simple(type.basic);
+  TypeMap map;
+  map.size = shape.bytes;
+  map.extent = static_cast<MPI_Count>(shape.bytes);
+  map.is_plain = true;
+  map.alignment = static_cast<std::uint8_t>(shape.alignment);
+  map.layout = message::Layout::bytes(shape.bytes);
+  const Element element{type.basic, static_cast<std::uint8_t>(shape.bytes), external_bytes(type.handle, shape.bytes)};
+  map.signature = Signature(element, shape.bytes == 0 ? 0 : 1);
+  return map;
+}
+
+// Padding between the parts of a pair and behind them is no data; then the type is not plain.
+template <class Value>
+TypeMap map_of_pair(MPI_Datatype value, Basic basic) {
+  const TypeMap first = map_of_element({value, "", basic});
+  const TypeMap second = map_of_element({MPI_INT, "", Basic::int32});
+  const message::Layout::Member members[] = {{offsetof(Pair<Value>, value), 1, &first.layout, 0},
+                                             {offsetof(Pair<Value>, index), 1, &second.layout, 0}};
+  const Signature::Part parts[] = {{1, &first.signature}, {1, &second.signature}};
+  TypeMap map;
+  map.size = first.size + second.size;
+  map.extent = sizeof(Pair<Value>);
+  map.is_plain = map.size == sizeof(Pair<Value>);
+  map.alignment = alignof(Pair<Value>);
+  map.layout = message::Layout::joined(members);
+  map.signature = Signature::joined(parts);
+  return map;
+}
+
+TypeMap map_of_two(MPI_Datatype value, Basic basic) {
+  TypeMap map = map_of_element({value, "", basic});
+  map.size *= 2;
+  map.extent *= 2;
+  map.layout = message::Layout::bytes(map.size);
+  map.signature = map.signature.repeated(2);
+  return map;
+}
+
+TypeMap map_of(const Named& type) {
+  switch (type.basic) {
+    case Basic::float_int: return map_of_pair<float>(MPI_FLOAT, Basic::float32);
+    case Basic::double_int: return map_of_pair<double>(MPI_DOUBLE, Basic::float64);
+    case Basic::long_int: return map_of_pair<long>(MPI_LONG, Basic::int64);
+    case Basic::short_int: return map_of_pair<short>(MPI_SHORT, Basic::int16);
+    case Basic::long_double_int: return map_of_pair<long double>(MPI_LONG_DOUBLE, Basic::float80);
+    case Basic::two_ints: return map_of_two(MPI_INT, Basic::int32);
+    case Basic::two_floats: return map_of_two(MPI_REAL, Basic::float32);
+    case Basic::two_doubles: return map_of_two(MPI_DOUBLE_PRECISION, Basic::float64);
+    default: return map_of_element(type);
+  }
 }
 
 }  // namespace
@@ -143,15 +190,12 @@ Shape shape_of_basic(Basic basic) noexcept {
 std::array<Datatype*, 512> make_predefined_types() {
   std::array<Datatype*, 512> types{};
   for (const Named& each : named) {
-    auto* const type = new Datatype;
-    const Shape shape = shape_of_basic(each.basic);
-    type->size = shape.size;
-    type->extent = static_cast<MPI_Count>(shape.extent);
-    type->is_plain = shape.size == shape.extent;
+    auto* const type = new Datatype(map_of(each));
+    type->basic = each.basic;
     type->is_absent = each.basic == Basic::none;
     type->is_committed = !type->is_absent;
     type->is_predefined = true;
-    type->basic = each.basic;
+    type->number = static_cast<std::uint16_t>(number_of(each.handle));
     type->name = each.name;
     types[number_of(each.handle) & 511] = type;
   }

@@ -58,7 +58,7 @@ inline unsigned seed() {
     value = static_cast<unsigned>(std::strtoul(text, nullptr, 10));
   } else {
     if (rank() == 0) value = std::random_device()();
-    MPI_Bcast(&value, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+    if (ranks() > 1) MPI_Bcast(&value, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
   }
   if (rank() == 0) std::printf("To repeat this run, set TONARI_SEED=%u\n", value);
   return value;
