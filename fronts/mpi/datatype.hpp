@@ -14,9 +14,9 @@
 namespace tonari::mpi {
 using Datatype = MPI_ABI_Datatype;
 
-/// What a datatype says about memory: the bytes of an element, relative to the address in a buffer.
+/// The bytes of a datatype's element, relative to the address of a buffer.
 struct TypeMap {
-  std::size_t size = 0;  ///< Bytes of data of an element, below 2^63. Of an absent type: see is_absent.
+  std::size_t size = 0;  ///< Bytes of data of an element, below 2^63.
   MPI_Count lower = 0;   ///< Lower bound.
   MPI_Count extent = 0;
   /// Elements follow each other without gaps from the buffer's address on: a buffer is one run of bytes.
@@ -24,9 +24,9 @@ struct TypeMap {
   /// The program has set the bounds (MPI_Type_create_resized, _subarray, _darray), of the type or of one that it was
   /// made of. Types that are made of it have no other bounds than such ones.
   bool has_set_bounds = false;
-  std::uint8_t alignment = 1;  ///< The largest that a basic element needs.
-  Basic basic = Basic::none;   ///< Of a derived type too, if it is derived from one only.
-  message::Layout layout;      ///< Of an element.
+  std::uint8_t alignment = 1;  ///< The largest alignment that a basic element needs.
+  Basic basic = Basic::none;   ///< A derived type has one too, if it is derived from one only.
+  message::Layout layout;      ///< One element.
   Signature signature;
 };
 
@@ -58,7 +58,7 @@ inline MPI_Datatype handle_of(Datatype& type) noexcept {
 }
 
 /// Returns the data bytes of `count` elements in a buffer. Throws std::length_error if there are 2^63 or more. The
-/// cursor keeps what it needs of the type. A send only reads the buffer.
+/// cursor does not need the type any more. A send only reads the buffer.
 inline message::LayoutCursor cursor(const void* buffer, MPI_Count count, const Datatype& type) {
   return {static_cast<std::byte*>(const_cast<void*>(buffer)), type.layout, static_cast<std::size_t>(count),
           type.extent};

@@ -35,7 +35,7 @@ struct Part {
 
   MPI_Count elements = 1;
   Layout layout;
-  MPI_Count extent;  ///< Of all indices of the dimensions so far.
+  MPI_Count extent;  ///< Bytes of all indices of the dimensions so far.
 
   void select(MPI_Count size, MPI_Count first, MPI_Count count);
   void select_cyclic(MPI_Count size, MPI_Count block, MPI_Count first, MPI_Count distance);
@@ -84,7 +84,7 @@ struct Distribution {
   int kind;
   int argument;
   int processes;
-  int coordinate;  ///< Of the rank, among the processes.
+  int coordinate;  ///< Place of the rank among the processes.
 };
 
 void distribute(Part& part, const Distribution& of, int index) {

@@ -46,7 +46,7 @@ class Construction {
   [[nodiscard]] int combiner() const noexcept { return combiner_; }
   /// True if the forms without large counts cannot tell the arguments.
   [[nodiscard]] bool needs_large_counts() const noexcept;
-  /// `large`: of the form with large counts. What was made without them has none there either.
+  /// `large`: of the form with large counts. A type that was made without them has none there either.
   [[nodiscard]] Envelope envelope(bool large) const noexcept;
   /// Writes as many arguments as envelope() says. The program owns the handles of derived types.
   void write(bool large, Contents to) const;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 // Datatypes that repeat one type, and structs.
@@ -45,7 +46,8 @@ MPI_Datatype make_listed(const Datatype& old, MPI_Count count, Length length, Di
                          Construction construction) {
   refuse_absent(old, "oldtype");
   MPI_Count elements = 0;
-  Bounds bounds;
+  MPI_Count first = std::numeric_limits<MPI_Count>::max();
+  MPI_Count last = std::numeric_limits<MPI_Count>::min();
   std::vector<Layout::Piece> pieces;
   pieces.reserve(static_cast<std::size_t>(count));
   for (MPI_Count i = 0; i < count; ++i) {
@@ -53,9 +55,14 @@ MPI_Datatype make_listed(const Datatype& old, MPI_Count count, Length length, Di
     need_length(block, i);
     const MPI_Count bytes = displacement(i);
     elements = sum(elements, block);
-    bounds.add_block(old, bytes, block);
     pieces.push_back({bytes, static_cast<std::size_t>(block)});
+    if (block == 0) continue;
+    const MPI_Count other = sum(bytes, product(block - 1, old.extent));
+    first = std::min({first, bytes, other});
+    last = std::max({last, bytes, other});
   }
+  Bounds bounds;
+  if (elements != 0) bounds.add(old, first, last);
   TypeMap map = map_of(old, elements);
   map.layout = Layout::listed(pieces, old.layout, old.extent);
   set_bounds(map, bounds);

@@ -15,10 +15,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-/// The data bytes of a buffer in order, in pieces of any length up to `longest`.
+constexpr std::size_t batch_bytes = 2048;
+
+/// The data bytes of a buffer in order, in pieces of any length up to `batch_bytes`.
 class Source {
  public:
-  static constexpr std::size_t longest = 64;
   explicit Source(message::LayoutCursor data) : data_(std::move(data)) {}
 
   /// Returns the next `bytes` bytes, valid until the next call. The data have so many.
@@ -43,7 +44,7 @@ class Source {
   std::size_t packed_ = 0;
   std::size_t first_ = 0;
   std::size_t end_ = 0;
-  std::array<std::byte, 4096> memory_;
+  std::array<std::byte, 2 * batch_bytes> memory_;
 };
 
 /// The same for writing. The last bytes are written by finish().
@@ -67,7 +68,7 @@ class Sink {
   message::LayoutCursor data_;
   std::size_t unpacked_ = 0;
   std::size_t used_ = 0;
-  std::array<std::byte, 4096> memory_;
+  std::array<std::byte, 2 * batch_bytes> memory_;
 };
 
 template <class T>
@@ -83,6 +84,22 @@ void store(T value, std::byte* to) noexcept {
 
 void reverse(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
   std::reverse_copy(from, from + bytes, to);
+}
+
+// Reverse the bytes of each of `count` values.
+template <class T, class Swap>
+void reverse_values(const std::byte* from, std::byte* to, std::size_t count, Swap swap) noexcept {
+  for (std::size_t i = 0; i < count * sizeof(T); i += sizeof(T)) store<T>(swap(load<T>(from + i)), to + i);
+}
+void reverse_all(const std::byte* from, std::byte* to, std::size_t bytes, std::size_t count) noexcept {
+  switch (bytes) {
+    case 1: std::memcpy(to, from, count); break;
+    case 2: return reverse_values<std::uint16_t>(from, to, count, [](auto value) { return __builtin_bswap16(value); });
+    case 4: return reverse_values<std::uint32_t>(from, to, count, [](auto value) { return __builtin_bswap32(value); });
+    case 8: return reverse_values<std::uint64_t>(from, to, count, [](auto value) { return __builtin_bswap64(value); });
+    default:
+      for (std::size_t i = 0; i < count * bytes; i += bytes) reverse(from + i, to + i, bytes);
+  }
 }
 
 [[noreturn, gnu::cold]] void refuse_value(long long value, const char* type, const char* remedy) {
@@ -141,49 +158,66 @@ Way way_of(const Element& element) noexcept {
   return element.basic == Basic::uint64 ? Way::narrow_unsigned_long : Way::narrow_long;
 }
 
-void convert_to(Way way, const std::byte* native, std::byte* external, std::size_t bytes) {
-  switch (way) {
-    case Way::reverse: return reverse(native, external, bytes);
-    case Way::narrow_long: return narrow_to<std::int32_t, std::int64_t>(native, external);
-    case Way::narrow_unsigned_long: return narrow_to<std::uint32_t, std::uint64_t>(native, external);
-    case Way::narrow_wide_character: return narrow_to<std::uint16_t, std::int32_t>(native, external);
-    case Way::long_double: return extend(native, external);
+template <class Convert>
+void each(const std::byte* from, std::size_t from_bytes, std::byte* to, std::size_t to_bytes, std::size_t count,
+          Convert convert) {
+  for (std::size_t i = 0; i < count; ++i) convert(from + i * from_bytes, to + i * to_bytes);
+}
+
+void convert_to(const Element& element, const Shape& shape, const std::byte* native, std::byte* external,
+                std::size_t count) {
+  const auto by = [&](auto convert) { each(native, shape.bytes, external, shape.external_bytes, count, convert); };
+  switch (way_of(element)) {
+    case Way::reverse: return reverse_all(native, external, shape.bytes, count);
+    case Way::narrow_long: return by(narrow_to<std::int32_t, std::int64_t>);
+    case Way::narrow_unsigned_long: return by(narrow_to<std::uint32_t, std::uint64_t>);
+    case Way::narrow_wide_character: return by(narrow_to<std::uint16_t, std::int32_t>);
+    case Way::long_double: return by(extend);
   }
 }
 
-void convert_from(Way way, const std::byte* external, std::byte* native, std::size_t bytes) noexcept {
-  switch (way) {
-    case Way::reverse: return reverse(external, native, bytes);
-    case Way::narrow_long: return widen_from<std::int32_t, std::int64_t>(external, native);
-    case Way::narrow_unsigned_long: return widen_from<std::uint32_t, std::uint64_t>(external, native);
-    case Way::narrow_wide_character: return widen_from<std::uint16_t, std::int32_t>(external, native);
-    case Way::long_double: return shorten(external, native);
+void convert_from(const Element& element, const Shape& shape, const std::byte* external, std::byte* native,
+                  std::size_t count) {
+  const auto by = [&](auto convert) { each(external, shape.external_bytes, native, shape.bytes, count, convert); };
+  switch (way_of(element)) {
+    case Way::reverse: return reverse_all(external, native, shape.bytes, count);
+    case Way::narrow_long: return by(widen_from<std::int32_t, std::int64_t>);
+    case Way::narrow_unsigned_long: return by(widen_from<std::uint32_t, std::uint64_t>);
+    case Way::narrow_wide_character: return by(widen_from<std::uint16_t, std::int32_t>);
+    case Way::long_double: return by(shorten);
   }
+}
+
+/// Calls `visit(Element, Shape, std::size_t values)` for runs of equal values of `count` elements of a type, in order.
+/// A run is at most a batch.
+template <class Visit>
+void for_each_batch(const Datatype& type, MPI_Count count, Visit visit) {
+  type.signature.repeated(static_cast<std::size_t>(count)).for_each_run([&](const Element& element, std::size_t times) {
+    const Shape shape = shape_of(element);
+    std::size_t left = times * shape.values;
+    while (left != 0) {
+      const std::size_t batch = std::min(left, batch_bytes / shape.bytes);
+      visit(element, shape, batch);
+      left -= batch;
+    }
+  });
 }
 
 }  // namespace
 
 void to_external(const void* buffer, MPI_Count count, const Datatype& type, std::byte* external) {
   Source source(cursor(buffer, count, type));
-  type.signature.repeated(static_cast<std::size_t>(count)).for_each_run([&](const Element& element, std::size_t times) {
-    const Shape shape = shape_of(element);
-    const Way way = way_of(element);
-    for (std::size_t i = 0; i < times * shape.values; ++i) {
-      convert_to(way, source.take(shape.bytes), external, shape.bytes);
-      external += shape.external_bytes;
-    }
+  for_each_batch(type, count, [&](const Element& element, const Shape& shape, std::size_t values) {
+    convert_to(element, shape, source.take(values * shape.bytes), external, values);
+    external += values * shape.external_bytes;
   });
 }
 
 void from_external(const std::byte* external, void* buffer, MPI_Count count, const Datatype& type) {
   Sink sink(cursor(buffer, count, type));
-  type.signature.repeated(static_cast<std::size_t>(count)).for_each_run([&](const Element& element, std::size_t times) {
-    const Shape shape = shape_of(element);
-    const Way way = way_of(element);
-    for (std::size_t i = 0; i < times * shape.values; ++i) {
-      convert_from(way, external, sink.take(shape.bytes), shape.bytes);
-      external += shape.external_bytes;
-    }
+  for_each_batch(type, count, [&](const Element& element, const Shape& shape, std::size_t values) {
+    convert_from(element, shape, external, sink.take(values * shape.bytes), values);
+    external += values * shape.external_bytes;
   });
   sink.finish();
 }

@@ -45,7 +45,7 @@ FortranTypes& fortran_types() {
   return *types;
 }
 
-/// What a kind of REAL can represent, as Fortran's precision() and range() say of this platform's kinds.
+/// A kind of REAL: precision and range, as Fortran's functions of these names return them on this platform.
 struct RealKind {
   int precision;  // decimal digits
   int range;      // decimal exponents

@@ -10,7 +10,7 @@ namespace {
 struct Named {
   MPI_Datatype handle;
   const char* name;
-  Basic basic;  // none: this platform has no such type
+  Basic basic;  // Basic::none if this platform has no such type
 };
 const Named named[] = {
     {MPI_AINT, "MPI_AINT", Basic::int64},

@@ -8,8 +8,9 @@ namespace tonari::mpi {
 
 /// Collects the parts of a list, and joins equal neighbours.
 ///
-/// Depth: the entries of a short list take its place. So do those of a list that is nested deep already, unless it is
-/// repeated; each repetition at least halves the bytes of what is below it. So lists are nested at most deep + 63 deep.
+/// Depth: the entries of a short list take its place. A list that is nested deep already is replaced by its entries
+/// too, unless it is repeated; each repetition at least halves the bytes of the lists below. So at most deep + 63 lists
+/// are nested.
 class Signature::ListBuilder {
  public:
   void add(const Signature& part);

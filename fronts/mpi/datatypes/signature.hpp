@@ -9,7 +9,7 @@
 
 namespace tonari::mpi {
 
-/// What the elements of a type are, for reductions and external32. Types that differ only in their name are the same.
+/// Kinds of basic elements, for reductions and external32. Types that differ only in their name have the same.
 enum class Basic : std::uint8_t {
   none,  ///< Derived from several, or not supported.
   byte,  ///< MPI_BYTE and MPI_PACKED.
@@ -29,7 +29,7 @@ enum class Basic : std::uint8_t {
   float128,  ///< MPI_REAL16
   complex64,
   complex128,
-  complex160,  ///< Of two long doubles.
+  complex160,  ///< Two long doubles.
   logical8,
   logical16,
   logical32,

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-// What the standard says of a datatype, as plainly as possible: a list of basic elements with byte offsets. Random
-// datatypes are made together with their model.
+// A model of datatypes, as plain as possible: lists of basic elements with byte offsets. Random datatypes are made
+// together with their models.
 namespace test {
 
 struct Item {
