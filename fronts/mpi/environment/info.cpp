@@ -146,6 +146,11 @@ void comm_set_info(Comm& comm, Info* info) {
   for (const auto& [key, value] : info->hints) set_hint(comm.hints, key, value);
 }
 
+Hints hints_of(const Comm& comm) {
+  const std::lock_guard guard(lock);
+  return comm.hints;
+}
+
 void comm_get_info(Comm& comm, MPI_Info* info_used) {
   const std::lock_guard guard(lock);
   Hints hints = comm.hints;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "mpi/comm.hpp"
 #include "mpi/info.hpp"
 
 #include <string>
@@ -22,6 +23,9 @@ const char* thread_level_name(int level) noexcept;
 
 /// Sets a key, replacing the value that it has.
 void set_hint(Hints& hints, const std::string& key, const std::string& value);
+
+/// Returns a copy of a communicator's hints.
+Hints hints_of(const Comm& comm);
 
 /// The kinds of memory that messages can use, the value of the key mpi_memory_alloc_kinds.
 inline constexpr const char* memory_kinds = "system,mpi";
