@@ -37,10 +37,13 @@ bool LayoutNode::repeat(std::size_t times, std::ptrdiff_t distance) noexcept {
   if (times == 1) return true;
   switch (kind) {
     case NodeKind::run:
-      if (distance == static_cast<std::ptrdiff_t>(bytes)) {
-        *this = run(bytes * times);
+      bytes *= times;
+      if (distance == static_cast<std::ptrdiff_t>(unit)) {
+        unit = bytes;
       } else {
-        *this = {NodeKind::strided, bytes * times, times, bytes, distance, nullptr};
+        kind = NodeKind::strided;
+        count = times;
+        stride = distance;
       }
       return true;
     case NodeKind::strided:

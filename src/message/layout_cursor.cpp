@@ -9,8 +9,7 @@ namespace tonari::message {
 
 namespace {
 
-// The two directions of copying between a layout and contiguous memory. An inner loop knows the number of bytes if it
-// is a frequent one: then a copy is a few loads and stores, otherwise a function call.
+// The two directions of copying between a layout and contiguous memory.
 struct Packing {
   using Pointer = std::byte*;
   static void copy(std::uintptr_t run, std::byte* packed, std::size_t bytes) noexcept {
@@ -32,33 +31,40 @@ class MoveSink {
   explicit MoveSink(Pointer packed) noexcept : packed_(packed) {}
 
   void run(Address first, std::size_t bytes) noexcept {
-    copy(first, bytes);
+    copy(first, packed_, bytes);
     packed_ += bytes;
   }
   void strided(Address first, std::ptrdiff_t stride, std::size_t count, std::size_t bytes) noexcept {
-    const auto distance = static_cast<Address>(stride);
-    with_length(bytes, [&](auto length) {
-      Pointer packed = packed_;
-      Address each = first;
-      for (std::size_t i = 0; i < count; ++i, each += distance, packed += length) Way::copy(each, packed, length);
-    });
+    columns(first, stride, packed_, bytes, count, bytes);
     packed_ += count * bytes;
   }
   void spread(Address origin, const std::ptrdiff_t* offsets, std::size_t count, std::size_t bytes) noexcept {
     with_length(bytes, [&](auto length) {
       Pointer packed = packed_;
       for (std::size_t i = 0; i < count; ++i, packed += length) {
-        Way::copy(origin + static_cast<Address>(offsets[i]), packed, length);
+        copy(origin + static_cast<Address>(offsets[i]), packed, length);
       }
     });
     packed_ += count * bytes;
+  }
+  // Copies a few repetitions at a time, run by run, so that each inner loop has one length and one distance.
+  void lists(Address origin, std::ptrdiff_t stride, std::size_t count, const LayoutNode& node) noexcept {
+    constexpr std::size_t bytes_at_a_time = 4096;
+    const std::size_t at_a_time = std::max<std::size_t>(bytes_at_a_time / node.bytes, 1);
+    while (count != 0) {
+      const std::size_t some = std::min(count, at_a_time);
+      some == 1 ? list(origin, node) : list_columns(origin, stride, some, node);
+      packed_ += some * node.bytes;
+      origin += static_cast<Address>(stride) * some;
+      count -= some;
+    }
   }
 
  private:
   template <std::size_t value>
   using Length = std::integral_constant<std::size_t, value>;
 
-  // Calls `use` with the number of bytes, as a constant if it is a frequent one.
+  // Calls `use` with the number of bytes, as a constant if it is a frequent one: then a copy is a few loads and stores.
   template <class Use>
   static void with_length(std::size_t bytes, Use&& use) noexcept {
     switch (bytes) {
@@ -75,19 +81,49 @@ class MoveSink {
     }
   }
 
-  // Copies one run. Short ones as two halves of constant length that may overlap.
-  void copy(Address first, std::size_t bytes) const noexcept {
-    if (bytes > 32) return Way::copy(first, packed_, bytes);
-    if (bytes >= 16) return halves<16>(first, bytes);
-    if (bytes >= 8) return halves<8>(first, bytes);
-    if (bytes >= 4) return halves<4>(first, bytes);
-    if (bytes >= 2) return halves<2>(first, bytes);
-    Way::copy(first, packed_, 1);
+  void list(Address origin, const LayoutNode& node) const noexcept {
+    const LayoutNode::Run* run = node.runs();
+    for (std::size_t i = 0; i < node.count; ++i, ++run) {
+      copy(origin + static_cast<Address>(run->offset), packed_ + run->before, run[1].before - run->before);
+    }
+  }
+  void list_columns(Address origin, std::ptrdiff_t stride, std::size_t count, const LayoutNode& node) const noexcept {
+    const LayoutNode::Run* run = node.runs();
+    for (std::size_t i = 0; i < node.count; ++i, ++run) {
+      columns(origin + static_cast<Address>(run->offset), stride, packed_ + run->before, node.bytes, count,
+              run[1].before - run->before);
+    }
+  }
+  // Copies `count` runs of `bytes`, which are `stride` apart in the layout and `packed_stride` apart when packed.
+  static void columns(Address first, std::ptrdiff_t stride, Pointer packed, std::size_t packed_stride,
+                      std::size_t count, std::size_t bytes) noexcept {
+    with_length(bytes, [=](auto length) {
+      Pointer to = packed;
+      Address each = first;
+      for (std::size_t i = 0; i < count; ++i, each += static_cast<Address>(stride), to += packed_stride) {
+        copy(each, to, length);
+      }
+    });
+  }
+
+  template <std::size_t bytes>
+  static void copy(Address first, Pointer packed, Length<bytes>) noexcept {
+    Way::copy(first, packed, bytes);
+  }
+  // Copies a short run as two halves of constant length that may overlap, without a function call.
+  static void copy(Address first, Pointer packed, std::size_t bytes) noexcept {
+    if (bytes > 64) return Way::copy(first, packed, bytes);
+    if (bytes >= 32) return halves<32>(first, packed, bytes);
+    if (bytes >= 16) return halves<16>(first, packed, bytes);
+    if (bytes >= 8) return halves<8>(first, packed, bytes);
+    if (bytes >= 4) return halves<4>(first, packed, bytes);
+    if (bytes >= 2) return halves<2>(first, packed, bytes);
+    Way::copy(first, packed, 1);
   }
   template <std::size_t half>
-  void halves(Address first, std::size_t bytes) const noexcept {
-    Way::copy(first, packed_, half);
-    Way::copy(first + bytes - half, packed_ + bytes - half, half);
+  static void halves(Address first, Pointer packed, std::size_t bytes) noexcept {
+    Way::copy(first, packed, half);
+    Way::copy(first + bytes - half, packed + bytes - half, half);
   }
 
   Pointer packed_;
@@ -97,38 +133,36 @@ class MoveSink {
 
 LayoutCursor::LayoutCursor(std::byte* origin, const Layout& layout, std::size_t count, std::ptrdiff_t extent)
     : origin_(address(origin) + static_cast<Address>(layout.first_)) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(layout.size(), count, &bytes) ||
-      bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
+  if (__builtin_mul_overflow(layout.size(), count, &bytes_) ||
+      bytes_ > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
     throw std::length_error("data of 2^63 bytes or more");
   }
-  if (bytes == 0) return;
+  if (bytes_ == 0) return;
   node_ = layout.node_;
+  extent_ = extent;
   storage_ = layout.storage_;
-  if (node_.repeat(count, extent)) return;
-  child_ = node_;
-  node_ = {Kind::loop, bytes, count, child_.bytes, extent, nullptr};
+  (void)node_.repeat(count, extent);
 }
 
 LayoutCursor::LayoutCursor(std::byte* origin, std::size_t count, std::size_t block_bytes,
                            std::ptrdiff_t stride) noexcept
     : origin_(address(origin)) {
   if (count == 0 || block_bytes == 0) return;
+  bytes_ = count * block_bytes;
   node_ = LayoutNode::run(block_bytes);
-  node_.repeat(count, stride);
+  (void)node_.repeat(count, stride);
 }
 
 LayoutCursor::LayoutCursor(std::byte* origin, std::span<const Block> blocks, std::size_t element_bytes,
                            std::size_t bytes) noexcept
-    : origin_(address(origin)), listed_{blocks.data(), element_bytes, blocks.data(), 0, 0} {
-  node_.kind = Kind::runs;
-  node_.bytes = bytes;
-  node_.count = blocks.size();
+    : origin_(address(origin)), bytes_(bytes), listed_{blocks.data(), blocks.data(), 0, 0} {
+  node_.unit = element_bytes;
 }
 
 std::optional<std::span<std::byte>> LayoutCursor::dense() const noexcept {
-  if (node_.kind != Kind::run) return std::nullopt;
-  return std::span(reinterpret_cast<std::byte*>(origin_), node_.bytes);
+  const bool is_run = node_.kind == Kind::run && bytes_ == node_.bytes;
+  if (!is_run) return std::nullopt;
+  return std::span(reinterpret_cast<std::byte*>(origin_), bytes_);
 }
 
 template <class Way>

@@ -27,7 +27,7 @@ class LayoutCursor {
   LayoutCursor(std::byte* origin, const Layout& layout, std::size_t count, std::ptrdiff_t extent);
   /// A plain buffer.
   explicit LayoutCursor(std::span<std::byte> buffer) noexcept
-      : origin_(address(buffer.data())), node_(LayoutNode::run(buffer.size())) {}
+      : origin_(address(buffer.data())), bytes_(buffer.size()), node_(LayoutNode::run(buffer.size())) {}
   /// `count` blocks of `block_bytes`, `stride` bytes apart. All of them together have fewer than 2^63 bytes.
   LayoutCursor(std::byte* origin, std::size_t count, std::size_t block_bytes, std::ptrdiff_t stride) noexcept;
   /// The blocks of an Indexed, which have `bytes` data bytes altogether. The list stays the caller's, and must live as
@@ -35,7 +35,7 @@ class LayoutCursor {
   LayoutCursor(std::byte* origin, std::span<const Block> blocks, std::size_t element_bytes, std::size_t bytes) noexcept;
 
   /// Returns the number of data bytes.
-  [[nodiscard]] std::size_t bytes() const noexcept { return node_.bytes; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// Returns all data if they are one run, in ascending order.
   [[nodiscard]] std::optional<std::span<std::byte>> dense() const noexcept;
 
@@ -62,14 +62,14 @@ class LayoutCursor {
   void move(std::size_t offset, typename Way::Pointer packed, std::size_t bytes) noexcept;
 
   Address origin_ = 0;  // of node_
-  LayoutNode node_;     // of all elements. A loop without entries repeats child_
-  LayoutNode child_;
+  std::size_t bytes_ = 0;
+  LayoutNode node_;  // if there are data: node_ alone, or several times, extent_ apart
+  std::ptrdiff_t extent_ = 0;
   std::shared_ptr<const LayoutStorage> storage_;
 
-  // Only of the blocks of an Indexed: the list, and the place where the last call ended.
+  // Only of the blocks of an Indexed, whose elements have node_.unit bytes: the list, and where the last call ended.
   struct Listed {
     const Block* first = nullptr;  // null: the data are in node_
-    std::size_t element_bytes = 0;
     const Block* block = nullptr;
     std::size_t offset = 0;
     std::size_t within = 0;  // bytes of *block before offset
@@ -100,6 +100,14 @@ class RunSink {
   void spread(Address origin, const std::ptrdiff_t* offsets, std::size_t count, std::size_t bytes) {
     for (std::size_t i = 0; i < count; ++i) run(origin + static_cast<Address>(offsets[i]), bytes);
   }
+  void lists(Address origin, std::ptrdiff_t stride, std::size_t count, const LayoutNode& node) {
+    for (; count != 0; --count, origin += static_cast<Address>(stride)) {
+      const LayoutNode::Run* const runs = node.runs();
+      for (std::size_t i = 0; i < node.count; ++i) {
+        run(origin + static_cast<Address>(runs[i].offset), runs[i + 1].before - runs[i].before);
+      }
+    }
+  }
   void finish() {
     if (bytes_ != 0) visit_(reinterpret_cast<std::byte*>(first_), bytes_);
   }
@@ -115,9 +123,9 @@ void LayoutCursor::walk(std::size_t offset, std::size_t bytes, Sink& sink) {
   if (bytes == 0) return;
   if (listed_.first != nullptr) [[unlikely]]
     return walk_blocks(offset, bytes, sink);
-  LayoutNode node = node_;
-  if (node.kind == Kind::loop && node.entries == nullptr) node.entries = &child_;
-  LayoutWalk<Sink>(sink).part(node, origin_, offset, offset + bytes);
+  LayoutWalk<Sink> walk(sink);
+  if (bytes_ == node_.bytes) return walk.part(node_, origin_, offset, offset + bytes);
+  walk.repeated(node_, origin_, extent_, offset, offset + bytes);
 }
 
 template <class Sink>
@@ -130,14 +138,14 @@ void LayoutCursor::walk_blocks(std::size_t offset, std::size_t bytes, Sink& sink
   std::size_t skipped = offset - listed_.offset;
   listed_.offset = offset + bytes;
   for (;; ++listed_.block, listed_.within = 0) {
-    const std::size_t left = listed_.block->elements * listed_.element_bytes - listed_.within;
+    const std::size_t left = listed_.block->elements * node_.unit - listed_.within;
     if (left <= skipped) {
       skipped -= left;
       continue;
     }
     const std::size_t part = std::min(bytes, left - skipped);
     listed_.within += skipped;
-    sink.run(origin_ + listed_.block->offset * listed_.element_bytes + listed_.within, part);
+    sink.run(origin_ + listed_.block->offset * node_.unit + listed_.within, part);
     listed_.within += part;
     bytes -= part;
     if (bytes == 0) return;

@@ -14,6 +14,7 @@ namespace tonari::message {
 ///     run(address, bytes)                       contiguous bytes, at least one
 ///     strided(address, stride, count, bytes)    `count` runs of `bytes`, at least one
 ///     spread(origin, offsets, count, bytes)     `count` runs of `bytes`, at least one, at origin + offsets[i]
+///     lists(origin, stride, count, node)        `count` times a node of runs, `stride` apart
 /// Seeking costs a division or a binary search per level of the layout.
 template <class Sink>
 class LayoutWalk {
@@ -27,8 +28,8 @@ class LayoutWalk {
       case Kind::run: return sink_.run(origin, node.bytes);
       case Kind::strided: return sink_.strided(origin, node.stride, node.count, node.unit);
       case Kind::spread: return sink_.spread(origin, node.offsets(), node.count, node.unit);
-      case Kind::loop: return children(node, origin, node.count);
-      case Kind::runs: return runs(node.runs(), origin, node.count);
+      case Kind::loop: return children(node.child(), origin, node.stride, node.count);
+      case Kind::runs: return sink_.lists(origin, 0, 1, node);
       case Kind::joined:
         for (std::size_t i = 0; i < node.count; ++i) all(node.parts()[i].node, at(origin, node.parts()[i].offset));
     }
@@ -41,10 +42,20 @@ class LayoutWalk {
       case Kind::run: return sink_.run(origin + from, to - from);
       case Kind::strided: return part_of_strided(node, origin, from, to);
       case Kind::spread: return part_of_spread(node, origin, from, to);
-      case Kind::loop: return part_of_loop(node, origin, from, to);
+      case Kind::loop: return repeated(node.child(), origin, node.stride, from, to);
       case Kind::runs: return part_of_runs(node, origin, from, to);
       case Kind::joined: return part_of_joined(node, origin, from, to);
     }
+  }
+
+  /// Visits the bytes [from, to) of nodes that are `stride` bytes apart; not none.
+  void repeated(const LayoutNode& node, Address origin, std::ptrdiff_t stride, std::size_t from, std::size_t to) {
+    by_units(
+        node.bytes, from, to,
+        [&](std::size_t index, std::size_t begin, std::size_t end) {
+          part(node, at(origin, stride, index), begin, end);
+        },
+        [&](std::size_t index, std::size_t count) { children(node, at(origin, stride, index), stride, count); });
   }
 
  private:
@@ -80,11 +91,9 @@ class LayoutWalk {
     return static_cast<std::size_t>(behind - entries) - 1;
   }
 
-  void children(const LayoutNode& loop, Address origin, std::size_t count) {
-    for (; count != 0; --count, origin = at(origin, loop.stride)) all(loop.child(), origin);
-  }
-  void runs(const LayoutNode::Run* run, Address origin, std::size_t count) {
-    for (; count != 0; --count, ++run) sink_.run(at(origin, run->offset), run[1].before - run->before);
+  void children(const LayoutNode& node, Address origin, std::ptrdiff_t stride, std::size_t count) {
+    if (node.kind == Kind::runs) return sink_.lists(origin, stride, count, node);
+    for (; count != 0; --count, origin = at(origin, stride)) all(node, origin);
   }
 
   void part_of_strided(const LayoutNode& node, Address origin, std::size_t from, std::size_t to) {
@@ -105,15 +114,6 @@ class LayoutWalk {
           sink_.run(at(origin, node.offsets()[index]) + begin, end - begin);
         },
         [&](std::size_t index, std::size_t count) { sink_.spread(origin, node.offsets() + index, count, node.unit); });
-  }
-
-  void part_of_loop(const LayoutNode& node, Address origin, std::size_t from, std::size_t to) {
-    by_units(
-        node.unit, from, to,
-        [&](std::size_t index, std::size_t begin, std::size_t end) {
-          part(node.child(), at(origin, node.stride, index), begin, end);
-        },
-        [&](std::size_t index, std::size_t count) { children(node, at(origin, node.stride, index), count); });
   }
 
   void part_of_runs(const LayoutNode& node, Address origin, std::size_t from, std::size_t to) {
