@@ -16,8 +16,8 @@
 // Memory:   `memory`, and the list of an Indexed, stay the caller's until the call returns or its request is complete.
 //           Meanwhile the caller must not touch them (for a send: not change them).
 // Speed:    a layout without gaps travels as a plain buffer does. A layout with gaps is read and written by the thread
-//           that starts the operation or waits for it, with ordinary instructions: an address that is not mapped ends
-//           the process there, where a plain buffer returns Status::bad_address.
+//           that starts the operation or waits for it, with ordinary instructions: an address that is not mapped can
+//           end the process there, where a plain buffer returns Status::bad_address.
 // Receives: write as many elements as arrived, in order, up to a part of the last one if the message ends there. Bytes
 //           between the blocks are never written.
 // Errors:   in these cases nothing was started:

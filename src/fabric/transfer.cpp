@@ -69,6 +69,26 @@ Status copy_by(VectorCall call, int pid, std::span<const iovec> here, std::span<
   return status;
 }
 
+// Copies between stretches here and contiguous memory there in one call; if the kernel stops early, copies the rest
+// stretch by stretch.
+Status copy_by(VectorCall call, int pid, std::span<const iovec> here, std::uint64_t there) noexcept {
+  std::size_t bytes = 0;
+  for (const iovec& stretch : here) bytes += stretch.iov_len;
+  const iovec remote{reinterpret_cast<void*>(there), bytes};
+  const ssize_t copied = call(pid, here.data(), here.size(), &remote, 1, 0);
+  std::size_t done = copied < 0 ? 0 : static_cast<std::size_t>(copied);
+  if (done == bytes) return Status::ok;
+  for (const iovec& stretch : here) {
+    const std::size_t part = std::min(done, stretch.iov_len);
+    const Status status =
+        copy_by(call, pid, static_cast<std::byte*>(stretch.iov_base) + part, there + part, stretch.iov_len - part);
+    if (status != Status::ok) return status;
+    there += stretch.iov_len;
+    done -= part;
+  }
+  return Status::ok;
+}
+
 void copy_here(std::span<const iovec> to, std::span<const iovec> from) noexcept {
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i].iov_len != 0) std::memcpy(to[i].iov_base, from[i].iov_base, to[i].iov_len);
@@ -86,6 +106,24 @@ Status DirectCopy::read(std::span<const iovec> here, std::span<const iovec> ther
 Status DirectCopy::write(std::span<const iovec> here, std::span<const iovec> there) const noexcept {
   if (!same_memory_) return copy_by(::process_vm_writev, pid_, here, there);
   copy_here(there, here);
+  return Status::ok;
+}
+
+Status DirectCopy::read(std::span<const iovec> here, std::uint64_t from) const noexcept {
+  if (!same_memory_) return copy_by(::process_vm_readv, pid_, here, from);
+  for (const iovec& stretch : here) {
+    if (stretch.iov_len != 0) std::memcpy(stretch.iov_base, reinterpret_cast<const void*>(from), stretch.iov_len);
+    from += stretch.iov_len;
+  }
+  return Status::ok;
+}
+
+Status DirectCopy::write(std::uint64_t to, std::span<const iovec> here) const noexcept {
+  if (!same_memory_) return copy_by(::process_vm_writev, pid_, here, to);
+  for (const iovec& stretch : here) {
+    if (stretch.iov_len != 0) std::memcpy(reinterpret_cast<void*>(to), stretch.iov_base, stretch.iov_len);
+    to += stretch.iov_len;
+  }
   return Status::ok;
 }
 

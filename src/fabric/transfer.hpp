@@ -133,6 +133,8 @@ class DirectCopy {
   DirectCopy(int peer_pid, bool same_memory) noexcept : pid_(peer_pid), same_memory_(same_memory) {}
   /// For memory that is mapped in this process: remote addresses are addresses of this process.
   static DirectCopy here() noexcept { return {0, true}; }
+  /// Whether remote addresses are addresses of this process, so that its threads may use them.
+  [[nodiscard]] bool is_here() const noexcept { return same_memory_; }
 
   /// Returns ok, bad_address (one of the two ranges is not readable or not writable), or peer_gone.
   Status read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
@@ -141,6 +143,10 @@ class DirectCopy {
   static constexpr std::size_t stretches_max = 64;
   Status read(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
   Status write(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
+  /// The same between stretches here, at most stretches_max_here, and as many contiguous bytes there.
+  static constexpr std::size_t stretches_max_here = 1024;
+  Status read(std::span<const iovec> here, std::uint64_t from) const noexcept;
+  Status write(std::uint64_t to, std::span<const iovec> here) const noexcept;
   /// Copies until a stretch is not accessible. Returns the number of stretches copied completely.
   std::size_t read_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
   std::size_t write_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept;

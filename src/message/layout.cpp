@@ -62,7 +62,7 @@ bool LayoutNode::repeat(std::size_t times, std::ptrdiff_t distance) noexcept {
 ///
 /// Depth: a part that is a list itself is replaced by its entries if it is short. So is a part that is nested deep
 /// already and has more than half of the data; each level below that is kept at least halves the data of a part. So
-/// lists and loops are nested at most deep + 2 * 63 levels deep, and no list grows exponentially.
+/// lists and loops are nested at most deep + 2 * 63 levels deep (Layout::depth_max), and no list grows exponentially.
 class LayoutBuilder {
  public:
   /// `bytes`: of all parts together.

@@ -58,6 +58,10 @@ class Layout {
   /// list's part touches the beginning of the next part. At most size().
   [[nodiscard]] std::size_t runs() const noexcept { return runs_; }
 
+  /// Returns how deep loops and lists are nested; at most depth_max, whatever the makers' calls.
+  [[nodiscard]] unsigned depth() const noexcept { return depth_; }
+  static constexpr unsigned depth_max = 16 + 2 * 63;
+
  private:
   friend class LayoutBuilder;
   friend class LayoutCursor;

@@ -138,6 +138,7 @@ LayoutCursor::LayoutCursor(std::byte* origin, const Layout& layout, std::size_t 
     throw std::length_error("data of 2^63 bytes or more");
   }
   if (bytes_ == 0) return;
+  runs_ = layout.runs_ * count;
   node_ = layout.node_;
   extent_ = extent;
   storage_ = layout.storage_;
@@ -149,13 +150,14 @@ LayoutCursor::LayoutCursor(std::byte* origin, std::size_t count, std::size_t blo
     : origin_(address(origin)) {
   if (count == 0 || block_bytes == 0) return;
   bytes_ = count * block_bytes;
+  runs_ = count;
   node_ = LayoutNode::run(block_bytes);
   (void)node_.repeat(count, stride);
 }
 
 LayoutCursor::LayoutCursor(std::byte* origin, std::span<const Block> blocks, std::size_t element_bytes,
                            std::size_t bytes) noexcept
-    : origin_(address(origin)), bytes_(bytes), listed_{blocks.data(), blocks.data(), 0, 0} {
+    : origin_(address(origin)), bytes_(bytes), runs_(blocks.size()), listed_{blocks.data(), blocks.data(), 0, 0} {
   node_.unit = element_bytes;
 }
 

@@ -36,6 +36,8 @@ class LayoutCursor {
 
   /// Returns the number of data bytes.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Returns a number that the runs do not exceed. For a layout with few parts that touch, it is about their number.
+  [[nodiscard]] std::size_t runs() const noexcept { return runs_; }
   /// Returns all data if they are one run, in ascending order.
   [[nodiscard]] std::optional<std::span<std::byte>> dense() const noexcept;
 
@@ -63,6 +65,7 @@ class LayoutCursor {
 
   Address origin_ = 0;  // of node_
   std::size_t bytes_ = 0;
+  std::size_t runs_ = 1;
   LayoutNode node_;  // if there are data: node_ alone, or several times, extent_ apart
   std::ptrdiff_t extent_ = 0;
   std::shared_ptr<const LayoutStorage> storage_;

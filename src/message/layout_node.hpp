@@ -12,7 +12,7 @@
 //   - A node's origin is the first byte that it visits, so the offset of its first entry is 0.
 //   - A node has at least one byte. Loops and lists have at least two entries.
 //   - Entries that continue the run before them are joined with it. So a node is contiguous only if it is a run.
-//   - Nodes are nested at most a few hundred deep (LayoutBuilder), so they may be walked by recursion.
+//   - Nodes are nested at most Layout::depth_max deep (LayoutBuilder), so they may be walked by recursion.
 namespace tonari::message {
 
 /// Threads: immutable once made, so any.

@@ -46,7 +46,7 @@ void copy_in(Operation& operation, std::size_t offset, const std::byte* from, st
 // The same directly from the sender's memory, at `from`.
 Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset, std::uint64_t from,
                    std::size_t bytes) noexcept {
-  return operation.scattered != nullptr ? read_packed(*operation.scattered, copy, offset, from, bytes)
+  return operation.scattered != nullptr ? read_scattered(*operation.scattered, copy, offset, from, bytes)
                                         : copy.read(operation.call.buffer.data() + offset, from, bytes);
 }
 

@@ -315,7 +315,7 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
   const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
   const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
     return operation.scattered != nullptr
-               ? write_packed(*operation.scattered, copy, offset, terms.address + offset, bytes)
+               ? write_scattered(*operation.scattered, copy, offset, terms.address + offset, bytes)
                : copy.write(terms.address + offset, operation.call.buffer.data() + offset, bytes);
   };
   if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, write)) {
@@ -329,7 +329,7 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
 Step MessageRuntime::write_alone(Operation& operation) noexcept {
   const Terms& terms = operation.transfer.terms;
   const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
-  return finish_send(operation, write_packed(*operation.scattered, copy, 0, terms.address, terms.bytes));
+  return finish_send(operation, write_scattered(*operation.scattered, copy, 0, terms.address, terms.bytes));
 }
 
 // This side copied the last chunk: tells the receiver. The send is complete once that head is sent.

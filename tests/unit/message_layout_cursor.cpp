@@ -1,8 +1,12 @@
 #include "../support/layouts.hpp"
 #include "../support/random.hpp"
 #include "message/layout_cursor.hpp"
+#include "message/layout_transfer.hpp"
 
 #include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <limits>
@@ -172,6 +176,7 @@ TEST(LayoutMakers, DoNotGrowWithTheDataOfNestedLayouts) {
                                        Layout::Member{2 * extent + i % 3, 1, &last, 0}});
   }
   ASSERT_EQ(layout.size(), (std::size_t{1} << (nested + 1)) - 1);
+  EXPECT_LE(layout.depth(), Layout::depth_max);
   LayoutCursor cursor(nullptr, layout, 1, 0);
   const auto address_of = [&](std::size_t byte) {
     std::uintptr_t found = 0;
@@ -197,6 +202,7 @@ TEST(LayoutMakers, MayBeNestedThousandsOfTimes) {
   }
   std::vector<std::byte> memory(static_cast<std::size_t>(layout.true_upper()));
   ASSERT_EQ(layout.size(), std::size_t{nested} + nested / 2 + 1);
+  EXPECT_LE(layout.depth(), Layout::depth_max);
   std::vector<std::byte> ones(layout.size(), std::byte{1});
   LayoutCursor cursor(memory.data(), layout, 1, 0);
 
@@ -248,6 +254,74 @@ TEST(LayoutMakers, RefuseLengthsThatOverflow) {
   refused([&] { return Layout::joined(std::array{Layout::Member{most, 1, &eight, 8}}); });
   refused([&] { return LayoutCursor(nullptr, eight, std::size_t{1} << 60, 0); });
   EXPECT_EQ(Layout::contiguous(std::size_t{1} << 59, eight, 0).size() >> 59, 8U);
+}
+
+// Runs of 1 to `longest` bytes, in any order.
+ModelledLayout random_runs(test::Random& random, std::size_t count, std::size_t longest) {
+  std::vector<Layout::Piece> pieces;
+  std::ptrdiff_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    pieces.push_back(
+        {at + static_cast<std::ptrdiff_t>(test::between(random, 0, 100)), test::between(random, 1, longest)});
+    at = pieces.back().offset + static_cast<std::ptrdiff_t>(pieces.back().count);
+  }
+  std::ranges::shuffle(pieces, random);
+  ModelledLayout made{Layout::listed(pieces, Layout::bytes(1), 1), {}};
+  for (const Layout::Piece& piece : pieces) test::append(made.bytes, test::repeated({0}, piece.count, 1, piece.offset));
+  return made;
+}
+
+// Other ranks' memory is this process's, with and without the kernel.
+TEST(LayoutTransfers, WriteAndReadAnyPart) {
+  for (const auto& copy : {fabric::DirectCopy(::getpid(), false), fabric::DirectCopy::here()}) {
+    many_times(60, [&](test::Random& random, LayoutMaker& maker) {
+      const bool long_runs = test::chance(random, 50);
+      const ModelledLayout element =
+          long_runs ? random_runs(random, test::between(random, 1, 300), 6000) : maker.make(levels(random), false);
+      const std::size_t count = long_runs ? 1 : test::between(random, 1, 40);
+      LayoutMemory memory(element, count, maker.distance(element));
+      LayoutMemory expected = memory;
+      LayoutCursor cursor = memory.cursor();
+      const std::size_t first = test::chance(random, 50) ? 0 : test::between(random, 0, cursor.bytes());
+      const std::size_t bytes = test::between(random, 0, cursor.bytes() - first);
+      std::vector<std::byte> there(bytes + 1, std::byte{99});
+      const auto address = reinterpret_cast<std::uint64_t>(there.data());
+
+      ASSERT_EQ(message::write_scattered(cursor, copy, first, address, bytes), Status::ok);
+
+      const std::vector<std::byte> data = memory.data();
+      ASSERT_TRUE(std::equal(there.begin(), there.end() - 1, data.begin() + static_cast<std::ptrdiff_t>(first)));
+      ASSERT_EQ(there.back(), std::byte{99});
+
+      const auto sent = test::pattern(bytes, random());
+      ASSERT_EQ(message::read_scattered(cursor, copy, first, reinterpret_cast<std::uint64_t>(sent.data()), bytes),
+                Status::ok);
+      expected.set(first, sent);
+      ASSERT_TRUE(memory.memory() == expected.memory());
+    });
+  }
+}
+
+TEST(LayoutTransfers, ReportLongRunsThatAreNotAccessible) {
+  constexpr std::size_t page = 4096;
+  constexpr std::size_t pages = 1000;
+  void* const mapped = ::mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const memory = static_cast<std::byte*>(mapped);
+  ASSERT_EQ(::mprotect(memory + 600 * page, page, PROT_NONE), 0);
+  const fabric::DirectCopy copy(::getpid(), false);
+  LayoutCursor cursor(memory, Layout::bytes(page / 2), pages, page);
+  const auto sent = test::pattern(pages * page / 2, test::seed());
+  std::vector<std::byte> there(sent.size());
+
+  EXPECT_EQ(message::read_scattered(cursor, copy, 0, reinterpret_cast<std::uint64_t>(sent.data()), sent.size()),
+            Status::bad_address);
+  EXPECT_EQ(message::write_scattered(cursor, copy, 0, reinterpret_cast<std::uint64_t>(there.data()), sent.size()),
+            Status::bad_address);
+
+  const std::size_t before = 600 * page / 2;
+  EXPECT_TRUE(std::equal(sent.begin(), sent.begin() + before, there.begin()));
+  EXPECT_EQ(::munmap(mapped, pages * page), 0);
 }
 
 }  // namespace
