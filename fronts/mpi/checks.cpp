@@ -70,7 +70,7 @@ int bad_handle_number(Function function, const Holder& holder, const char* argum
         function, holder, code,
         fmt::format("{} is {}, which exists between MPI_Init and MPI_Finalize only; make communicators from a "
                     "session's groups with MPI_Comm_create_from_group",
-                    argument, describe_handle(handle))
+                    argument, handle == number_of(MPI_COMM_WORLD) ? "MPI_COMM_WORLD" : "MPI_COMM_SELF")
             .c_str());
   }
   const bool begins_with_vowel = std::string_view("aeiou").find(what[0]) != std::string_view::npos;

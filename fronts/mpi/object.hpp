@@ -15,7 +15,9 @@ namespace tonari::mpi {
 struct Object {
   explicit Object(std::uint32_t word) noexcept : magic(word) {}
   Object(Object&&) = delete;
-  ~Object() { magic = 0; }
+  ~Object() {
+    static_cast<volatile std::uint32_t&>(magic) = 0;  // compilers drop ordinary stores to an object that ends
+  }
 
   void hold() noexcept {
     if (!is_permanent()) references.fetch_add(1, std::memory_order_relaxed);

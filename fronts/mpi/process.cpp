@@ -22,7 +22,7 @@ namespace {
 constinit std::mutex changes;         // protects the changes of the five below
 constinit Process* joined = nullptr;  // from joining to leaving; a process that exits without leaving counts as dead
 constinit int sessions = 0;           // running now
-constinit bool is_leaver = false;     // leave_at_exit() will run
+constinit bool watches_exit = false;  // at_exit() will run
 // Relaxed: a program orders its calls of MPI_Init and MPI_Finalize with all others itself.
 constinit std::atomic<Process*> running{nullptr};
 constinit std::atomic<Process::Phase> phase_now{Process::Phase::before};
@@ -65,8 +65,12 @@ void Process::join(int thread_level) {
     try {
       joined = new Process(thread_level);
     } catch (const SetupError& error) {
-      throw Failure(MPI_ERR_OTHER, error.what());
+      throw Failure(MPI_ERR_OTHER, phase() == Phase::after
+                                       ? "MPI_Finalize was called already, and has left the job: begin "
+                                         "a session before it to use MPI afterwards"
+                                       : error.what());
     }
+    if (!watches_exit) watches_exit = std::atexit([] { at_exit(); }) == 0;
   }
   running.store(joined, std::memory_order_relaxed);
 }
@@ -94,7 +98,6 @@ void Process::enter_session() {
   const std::lock_guard guard(changes);
   join(MPI_THREAD_MULTIPLE);
   ++sessions;
-  if (!is_leaver) is_leaver = std::atexit([] { leave_at_exit(); }) == 0;
 }
 
 void Process::leave_session() {
@@ -110,9 +113,16 @@ void Process::leave_unless_used() {
   if (phase() == Phase::after) delete std::exchange(joined, nullptr);
 }
 
-void Process::leave_at_exit() noexcept {
-  const std::lock_guard guard(changes);
-  if (phase() == Phase::before && sessions == 0) delete std::exchange(joined, nullptr);
+void Process::at_exit() noexcept {
+  const std::unique_lock guard(changes, std::try_to_lock);  // another thread may be leaving, or ending the process
+  if (!guard.owns_lock() || joined == nullptr || !joined->job_.session().in_own_process()) return;
+  // A session that is never finalised does no harm after MPI_Finalize.
+  if (phase() == Phase::after || (phase() == Phase::before && sessions == 0)) {
+    delete std::exchange(joined, nullptr);
+    return;
+  }
+  std::fprintf(stderr, "tonari: rank %d exits without %s\n", joined->job_.rank().value(),
+               phase() == Phase::running ? "MPI_Finalize" : "MPI_Session_finalize");
 }
 
 Process* Process::current() noexcept { return running.load(std::memory_order_relaxed); }

@@ -48,7 +48,7 @@ class Process {
   explicit Process(int thread_level);
   static void join(int thread_level);
   static void leave_unless_used();
-  static void leave_at_exit() noexcept;
+  static void at_exit() noexcept;
 
   Job job_;
   message::MessageRuntime& runtime_;

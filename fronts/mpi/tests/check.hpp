@@ -30,6 +30,14 @@ inline int ranks() {
 }
 
 [[noreturn]] inline void fail(const char* file, int line, const std::string& what) {
+  int began = 0;
+  int ended = 0;
+  MPI_Initialized(&began);
+  MPI_Finalized(&ended);
+  if (began == 0 || ended != 0) {
+    std::fprintf(stderr, "%s:%d: not true: %s\n", file, line, what.c_str());
+    std::_Exit(1);
+  }
   std::fprintf(stderr, "%s:%d: rank %d: not true: %s\n", file, line, rank(), what.c_str());
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
