@@ -40,6 +40,9 @@ class Conduct {
   /// Writes the status of a complete request. The default makes it from `result`.
   virtual void describe(const Request& request, MPI_Status& status);
   virtual void cancel(Request& /*request*/) {}
+  /// False as long as a request that the program has freed may not be destroyed. A complete or inactive one usually
+  /// may.
+  virtual bool may_be_destroyed() { return true; }
   /// Called once, when the program cannot use the request any more.
   virtual void release(Request& /*request*/) {}
 };

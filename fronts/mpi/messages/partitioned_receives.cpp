@@ -63,6 +63,9 @@ class PartitionedReceive final : public Conduct {
     is_awaited_ = false;
   }
 
+  void cancel(Request& /*request*/) override { (void)awaiting_plan_.cancel(); }
+  bool may_be_destroyed() override { return Requests::advance(awaiting_plan_); }
+
   // Any thread.
   bool has_arrived(int partition) {
     data_.check(partition);

@@ -1,4 +1,5 @@
 #include "functions.hpp"
+#include "message/requests.hpp"
 #include "mpi/messages/errors.hpp"
 #include "mpi/messages/partitioned.hpp"
 #include "mpi/messages/peers.hpp"
@@ -61,6 +62,8 @@ class PartitionedSend final : public Conduct {
     if (status != Status::ok) fail_send(status, dest_, tag_);
     return Next::complete;
   }
+
+  bool may_be_destroyed() override { return message::Requests::advance(announcing_); }
 
   // Any thread, for different partitions at once.
   void ready(int partition) {

@@ -12,13 +12,22 @@ namespace tonari::mpi {
 
 namespace {
 
+bool may_be_destroyed(Request& request) {
+  return request.advance() && (request.conduct == nullptr || request.conduct->may_be_destroyed());
+}
+
+void withdraw(Request& request) {
+  if (request.conduct != nullptr) return request.conduct->cancel(request);
+  if (request.kind == Request::Kind::receive) (void)request.running.cancel();
+}
+
 class Freed {
  public:
   void add(std::unique_ptr<Request> request) {
     const std::lock_guard guard(mutex_);
     // Looks at all of them once each time that their number has doubled, so that the cost of each is constant.
     if (requests_.size() >= looks_at_) {
-      std::erase_if(requests_, [](const auto& each) { return each->advance(); });
+      std::erase_if(requests_, [](const auto& each) { return may_be_destroyed(*each); });
       looks_at_ = 2 * requests_.size() + 16;
     }
     requests_.push_back(std::move(request));
@@ -26,8 +35,8 @@ class Freed {
   void end() {
     const std::lock_guard guard(mutex_);
     for (const auto& each : requests_) {
-      if (each->conduct == nullptr) (void)each->running.cancel();
-      while (!each->advance()) make_progress_and_yield();
+      withdraw(*each);
+      while (!may_be_destroyed(*each)) make_progress_and_yield();
     }
     requests_.clear();
   }
@@ -51,7 +60,6 @@ Request& find_made_request(MPI_Request handle) {
 
 }  // namespace
 
-void keep_freed(std::unique_ptr<Request> request) { freed().add(std::move(request)); }
 void end_freed() { freed().end(); }
 
 void request_free(MPI_Request* request) {
@@ -60,7 +68,7 @@ void request_free(MPI_Request* request) {
   if (&freed_one == completed_request()) return;
   if (freed_one.kind == Request::Kind::generalised) return free_generalised(freed_one);
   std::unique_ptr<Request> owned(&freed_one);
-  if (!owned->advance()) keep_freed(std::move(owned));
+  if (!may_be_destroyed(*owned)) freed().add(std::move(owned));
 }
 
 void cancel(MPI_Request* request) {
@@ -69,10 +77,7 @@ void cancel(MPI_Request* request) {
   switch (asked.kind) {
     case Request::Kind::send: return;  // it goes on: a message that has left cannot be withdrawn
     case Request::Kind::receive:
-    case Request::Kind::generalised:
-      if (asked.conduct != nullptr) return asked.conduct->cancel(asked);
-      (void)asked.running.cancel();
-      return;
+    case Request::Kind::generalised: return withdraw(asked);
     default: throw CommFailure(MPI_ERR_REQUEST, "collectives and partitioned messages cannot be cancelled", asked.comm);
   }
 }
