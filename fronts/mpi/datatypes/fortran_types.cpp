@@ -35,6 +35,7 @@ MPI_Datatype FortranTypes::get(int combiner, int precision, int range, MPI_Datat
     auto made = Ref<Datatype>::adopt(copy_of(*find(named)));
     made->construction = std::make_shared<const Construction>(std::move(construction));
     made->is_predefined = true;
+    made->make_permanent();
     type = made.take();
   }
   return type;

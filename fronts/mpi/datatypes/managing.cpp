@@ -30,6 +30,7 @@ void type_free(MPI_Datatype* datatype) {
                                             "can be freed",
                                             type.name.empty() ? "a type of MPI_Type_create_f90_*" : type.name));
   }
+  delete_attributes(type.attributes, *datatype);
   (void)Ref<Datatype>::adopt(&type);
   *datatype = MPI_DATATYPE_NULL;
 }
@@ -40,6 +41,7 @@ void type_dup(Datatype& oldtype, MPI_Datatype* newtype) {
   construction.add(oldtype);
   auto copy = Ref<Datatype>::adopt(copy_of(oldtype));
   copy->construction = std::make_shared<const Construction>(std::move(construction));
+  copy_attributes(oldtype.attributes, handle_of(oldtype), copy->attributes, copy.get());
   *newtype = copy.take();
 }
 
