@@ -1,12 +1,16 @@
 // ranks: 1
 #include "check.hpp"
 
+#include <pthread.h>
+
 #include <climits>
 #include <cstring>
 #include <vector>
 
 // Rules of datatypes that random ones do not show: bounds, large counts, errors, handles, predefined types.
 namespace {
+
+constexpr int structs_in_structs = 6000;
 
 // Expects an error of this class.
 #define CHECK_ERROR(call, expected) CHECK_EQUAL(call, static_cast<int>(expected))
@@ -205,20 +209,34 @@ void check_handles() {
     inner = next;
   }
   MPI_Type_free(&inner);
-  inner = structure({1, 1}, {0, 8}, {MPI_INT, MPI_DOUBLE});
-  for (int i = 0; i < 3000; ++i) {
-    MPI_Datatype next = structure({1, 1}, {8, 0}, {inner, MPI_INT});
-    MPI_Type_free(&inner);
-    inner = next;
-  }
+}
+
+// Structs in structs are walked by recursion, which must not become deep. So a thread with a small stack walks them.
+void* walk_and_free(void* argument) {
+  MPI_Datatype type = *static_cast<MPI_Datatype*>(argument);
   MPI_Status status;
-  MPI_Status_set_elements(&status, inner, 3002);
-  MPI_Count bytes = 0;
-  MPI_Type_size_c(inner, &bytes);
-  int count = 0;
-  MPI_Get_count(&status, MPI_BYTE, &count);
-  CHECK_EQUAL(MPI_Count{count}, bytes);
-  MPI_Type_free(&inner);
+  MPI_Status_set_elements(&status, type, 2);
+  int bytes = 0;
+  MPI_Get_count(&status, MPI_BYTE, &bytes);
+  CHECK_EQUAL(bytes, 12);  // the int of the innermost struct and the double after it
+  MPI_Type_free(&type);
+  return nullptr;
+}
+
+void check_depth() {
+  MPI_Datatype type = structure({1}, {0}, {MPI_INT});
+  for (int i = 0; i < structs_in_structs; ++i) {
+    MPI_Datatype next = structure({1, 1}, {8, 0}, {type, i % 2 == 0 ? MPI_DOUBLE : MPI_INT});
+    MPI_Type_free(&type);
+    type = next;
+  }
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 64 << 10);
+  pthread_t thread;
+  CHECK_EQUAL(pthread_create(&thread, &attributes, walk_and_free, &type), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
 }
 
 void check_predefined() {
@@ -354,6 +372,7 @@ int main(int argc, char** argv) {
   check_large_counts();
   check_errors();
   check_handles();
+  check_depth();
   check_predefined();
   check_fortran_types();
   check_external_patterns();
