@@ -40,12 +40,16 @@ struct Messages;
 }  // namespace message
 
 namespace detail {
-/// Folds `count` elements of `in` into `inout`: inout[i] = operation(inout[i], in[i]).
+/// Folds `count` elements of `in` into `inout`.
 using Fold = void (*)(void* inout, const void* in, std::size_t count, const void* operation);
+/// Which operand `inout` of a Fold is: inout[i] = operation(inout[i], in[i]) if it is the left one. `any`: the
+/// operation commutes.
+enum class Into : std::uint8_t { left, right, any };
 struct Reduction {
   Fold fold;
   std::size_t element_bytes;
   const void* operation;
+  Into into = Into::left;
 };
 /// Number of elements of each rank, and their size.
 struct Counts {

@@ -39,9 +39,10 @@ SharedCollective SharedCollective::broadcast(Context& context, std::span<std::by
   return made;
 }
 
-SharedCollective SharedCollective::all_reduce(Context& context, std::span<std::byte> values,
+SharedCollective SharedCollective::all_reduce(Context& context, const std::byte* own, std::span<std::byte> result,
                                               detail::Reduction reduction) noexcept {
-  SharedCollective made(context, values, &SharedCollective::enter_and_meet);
+  SharedCollective made(context, result, &SharedCollective::enter_and_meet);
+  made.own_ = own;
   made.reduction_ = reduction;
   return made;
 }
@@ -123,12 +124,12 @@ void SharedCollective::show_entry() noexcept {
   auto& line = board_->line(round_, Side::entry);
   line.bytes = status_ == Status::ok ? bytes_.size() : refused_bytes;
   if (in_program()) {
-    const auto address = reinterpret_cast<std::uint64_t>(bytes_.data());
-    std::memcpy(line.payload.data(), &address, sizeof address);
+    const Lent lent{reinterpret_cast<std::uint64_t>(bytes_.data()), reinterpret_cast<std::uint64_t>(own_)};
+    std::memcpy(line.payload.data(), &lent, sizeof lent);
     lends_buffer_ = true;
   } else if (!bytes_.empty()) {
-    std::memcpy(bytes_.size() <= line_payload_max ? line.payload.data() : board_->block(round_, bytes_.size()),
-                bytes_.data(), bytes_.size());
+    std::memcpy(bytes_.size() <= line_payload_max ? line.payload.data() : board_->block(round_, bytes_.size()), own_,
+                bytes_.size());
   }
   board_->show(round_, Side::entry);
   board_->expect(round_ + 1);
@@ -208,10 +209,10 @@ const std::byte* SharedCollective::on_board(std::size_t member) const noexcept {
 }
 
 // The line may be hidden for a moment, by a rank that has not noticed yet that all have arrived.
-std::uint64_t SharedCollective::in_program_of(std::size_t member) const noexcept {
-  std::uint64_t address = 0;
-  std::memcpy(&address, board_->line_of(member, round_, Side::entry).payload.data(), sizeof address);
-  return address;
+SharedCollective::Lent SharedCollective::lent_by(std::size_t member) const noexcept {
+  Lent lent{};
+  std::memcpy(&lent, board_->line_of(member, round_, Side::entry).payload.data(), sizeof lent);
+  return lent;
 }
 
 fabric::DirectCopy SharedCollective::direct_copy(std::size_t member) const noexcept {
@@ -307,7 +308,7 @@ Step SharedCollective::copy_from_root() noexcept {
   board_->show(round_, Side::entry);
   const bool is_there = board_->look(root_, round_, Side::entry) != nullptr;
   const Status status =
-      is_there ? direct_copy(root_).read(bytes_.data(), in_program_of(root_), bytes_.size()) : Status::peer_gone;
+      is_there ? direct_copy(root_).read(bytes_.data(), lent_by(root_).own, bytes_.size()) : Status::peer_gone;
   (void)finish(status);
   wake(root_);
   return Step::done;
@@ -317,7 +318,7 @@ Step SharedCollective::copy_from_root() noexcept {
 Step SharedCollective::halve_broadcast() noexcept {
   const std::size_t half = bytes_.size() / 2;
   const std::size_t peer = 1 - self();
-  const std::uint64_t address = in_program_of(peer);
+  const std::uint64_t address = lent_by(peer).result;
   const bool is_root = self() == root_;
   return show_exit(is_root ? direct_copy(peer).write(address + half, bytes_.data() + half, bytes_.size() - half)
                            : direct_copy(peer).read(bytes_.data(), address, half));
@@ -366,7 +367,7 @@ Step SharedCollective::combine_stretch_in_programs() noexcept {
   Status status = combine_pieces(mine, offset);
   for (std::size_t member = 0; member < size() && status == Status::ok; ++member) {
     if (member == self()) continue;
-    status = direct_copy(member).write(in_program_of(member) + offset, mine.data(), mine.size());
+    status = direct_copy(member).write(lent_by(member).result + offset, mine.data(), mine.size());
   }
   return show_exit(status);
 }
@@ -383,15 +384,17 @@ Status SharedCollective::combine_pieces(std::span<std::byte> stretch, std::uint6
     stretch = stretch.subspan(piece.size());
     std::byte* const sum = self() == 0 ? piece.data() : scratch.get();
     std::byte* const part = scratch.get() + piece.size();
+    const std::byte* const own = own_ + offset;
+    if (self() == 0 && own != piece.data()) std::memcpy(piece.data(), own, piece.size());
     for (std::size_t member = 0; member < size(); ++member) {
       if (member == self() && member == 0) continue;
       std::byte* const into = member == 0 ? sum : part;
       if (member != self()) {
-        const Status status = direct_copy(member).read(into, in_program_of(member) + offset, piece.size());
+        const Status status = direct_copy(member).read(into, lent_by(member).own + offset, piece.size());
         if (status != Status::ok) return status;
       }
       if (member == 0) continue;
-      reduction_.fold(sum, member == self() ? piece.data() : part, piece.size() / element, reduction_.operation);
+      reduction_.fold(sum, member == self() ? own : part, piece.size() / element, reduction_.operation);
     }
     if (sum != piece.data()) std::memcpy(piece.data(), sum, piece.size());
   }

@@ -41,7 +41,8 @@ class SharedCollective final : public fabric::Watched {
   /// collectives in the same order.
   static SharedCollective barrier(Context& context) noexcept;
   static SharedCollective broadcast(Context& context, std::span<std::byte> bytes, int root) noexcept;
-  static SharedCollective all_reduce(Context& context, std::span<std::byte> values,
+  /// `own`: this rank's operands, as many as `result` has; may be the result's memory.
+  static SharedCollective all_reduce(Context& context, const std::byte* own, std::span<std::byte> result,
                                      detail::Reduction reduction) noexcept;
   /// A collective that this rank called with invalid arguments. The other ranks may have begun it and must not wait
   /// forever.
@@ -60,9 +61,19 @@ class SharedCollective final : public fabric::Watched {
   using Phase = fabric::Step (SharedCollective::*)() noexcept;
   using Side = fabric::Board::Side;
   enum class Awaited : std::uint8_t { nothing, room, entry, exit, ended };
+  /// The payload of a line whose data are in the program: addresses there.
+  struct Lent {
+    std::uint64_t result;
+    std::uint64_t own;
+  };
 
   SharedCollective(Context& context, std::span<std::byte> bytes, Phase first) noexcept
-      : context_(&context), board_(context.board()), round_(board_->begin()), phase_(first), bytes_(bytes) {}
+      : context_(&context),
+        board_(context.board()),
+        round_(board_->begin()),
+        phase_(first),
+        bytes_(bytes),
+        own_(bytes.data()) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(context_->size()); }
   [[nodiscard]] std::size_t self() const noexcept { return static_cast<std::size_t>(context_->rank()); }
@@ -107,7 +118,7 @@ class SharedCollective final : public fabric::Watched {
   Status combine_pieces(std::span<std::byte> stretch, std::uint64_t offset) noexcept;
   void take_stretches() noexcept;
   [[nodiscard]] const std::byte* on_board(std::size_t member) const noexcept;
-  [[nodiscard]] std::uint64_t in_program_of(std::size_t member) const noexcept;
+  [[nodiscard]] Lent lent_by(std::size_t member) const noexcept;
   [[nodiscard]] fabric::DirectCopy direct_copy(std::size_t member) const noexcept;
 
   Context* context_;
@@ -115,6 +126,7 @@ class SharedCollective final : public fabric::Watched {
   std::uint32_t round_;
   Phase phase_;
   std::span<std::byte> bytes_;
+  const std::byte* own_;  // of an all-reduce: the operands. Otherwise as bytes_
   detail::Reduction reduction_{};
   std::size_t root_ = no_root;
   std::size_t next_ = 0;  // the first member that has not arrived yet
@@ -122,7 +134,7 @@ class SharedCollective final : public fabric::Watched {
   std::uint32_t lag_ = 0;      // number of rounds that the slowest member has not ended
   bool first_look_ = true;     // no member was missing so far
   bool agreed_ = true;         // all members show the same length
-  bool lends_buffer_ = false;  // other ranks may read or write bytes_
+  bool lends_buffer_ = false;  // other ranks may read own_ and write bytes_
   Status status_ = Status::ok;
 
   static constexpr std::size_t no_root = ~std::size_t{0};

@@ -62,6 +62,18 @@ HostGroups::HostGroups(std::vector<std::size_t> group_of) : group_of_(std::move(
 
 bool HostGroups::in_order() const noexcept { return std::ranges::is_sorted(group_of_); }
 
+Circle Circle::all(int ranks, int rank) {
+  Circle circle{std::vector<int>(static_cast<std::size_t>(ranks)), static_cast<std::size_t>(rank)};
+  std::iota(circle.ranks.begin(), circle.ranks.end(), 0);
+  return circle;
+}
+
+Circle Circle::leaders(const HostGroups& groups, int rank) {
+  Circle circle{{}, groups.group_of(rank)};
+  for (std::size_t group = 0; group < groups.count(); ++group) circle.ranks.push_back(groups.members(group).front());
+  return circle;
+}
+
 Tree Tree::of_group(const HostGroups& groups, int rank) {
   Tree tree;
   const auto members = groups.members(groups.group_of(rank));

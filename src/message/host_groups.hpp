@@ -39,6 +39,23 @@ class HostGroups {
   std::vector<std::size_t> starts_;
 };
 
+/// Some ranks of a communicator, seen from the one at `position`.
+struct Circle {
+  std::vector<int> ranks;
+  std::size_t position;
+
+  /// All ranks.
+  static Circle all(int ranks, int rank);
+  /// The first rank of each group, seen from the first rank of this rank's group.
+  static Circle leaders(const HostGroups& groups, int rank);
+
+  [[nodiscard]] std::size_t size() const noexcept { return ranks.size(); }
+  [[nodiscard]] int after(std::size_t distance) const noexcept { return ranks[(position + distance) % size()]; }
+  [[nodiscard]] int before(std::size_t distance) const noexcept {
+    return ranks[(position + size() - distance) % size()];
+  }
+};
+
 /// A rank's place in a binomial tree.
 struct Tree {
   int parent = -1;

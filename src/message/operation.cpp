@@ -66,7 +66,9 @@ void* Operation::operator new(std::size_t bytes) {
 
 void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 
-void Operation::Delete::operator()(Schedule* owned) const noexcept { delete owned; }
+void Operation::Delete::operator()(Schedule* owned) const noexcept {
+  if (!owned->is_persistent()) delete owned;
+}
 void Operation::Delete::operator()(LayoutCursor* owned) const noexcept { delete owned; }
 
 Result<Envelope> Operation::result() const noexcept {

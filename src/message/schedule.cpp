@@ -47,14 +47,32 @@ void Schedule::copy(std::span<std::byte> into, std::span<const std::byte> from) 
   rounds_.back().locals.push_back({into.data(), from.data(), into.size(), {}});
 }
 
-void Schedule::copy(const LayoutCursor& into, const LayoutCursor& from) {
+Schedule::Local Schedule::copy_of(const LayoutCursor& into, const LayoutCursor& from) {
   const std::size_t bytes = std::min(into.bytes(), from.bytes());
-  rounds_.back().locals.push_back({nullptr, nullptr, bytes, {}, &keep(into), &keep(from)});
+  const auto dense_into = into.dense();
+  const auto dense_from = from.dense();
+  if (dense_into && dense_from) return {dense_into->data(), dense_from->data(), bytes, {}};
+  return {nullptr, nullptr, bytes, {}, &keep(into), &keep(from)};
+}
+
+void Schedule::copy(const LayoutCursor& into, const LayoutCursor& from) {
+  rounds_.back().locals.push_back(copy_of(into, from));
+}
+
+void Schedule::copy_meanwhile(const LayoutCursor& into, const LayoutCursor& from) {
+  rounds_.back().meanwhile.push_back(copy_of(into, from));
 }
 
 std::span<std::byte> Schedule::scratch(std::size_t bytes) {
   scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
   return {scratch_.back().get(), bytes};
+}
+
+void Schedule::rewind() noexcept {
+  round_ = 0;
+  round_started_ = false;
+  status_ = recorded_status_;
+  disagrees_ = status_ != Status::ok;
 }
 
 // Makes the operation of a message, as one of the running ones. Its waits advance it with the schedule, so its
@@ -88,6 +106,8 @@ void Schedule::start_round(bool waited) {
     }
   }
   round_started_ = true;
+  if (disagrees_) return;
+  for (const Local& local : round.meanwhile) play(local);
 }
 
 // Advances the running operations and frees the complete ones. Returns true if all are complete.
@@ -109,11 +129,19 @@ bool Schedule::finish_running(bool& retry) noexcept {
   return running_.empty();
 }
 
+Step Schedule::play_shared() noexcept {
+  const Step step = shared_->step();
+  if (step != Step::done) return step;
+  is_shared_done_ = true;
+  status_ = shared_->status();
+  if (status_ != Status::ok) round_ = rounds_.size();
+  return step;
+}
+
 Step Schedule::advance(Operation& self) noexcept {
-  if (shared_) {
-    const Step step = shared_->step();
-    if (step == Step::done) complete(self, shared_->status());
-    return step;
+  if (shared_ && !is_shared_done_) {
+    const Step step = play_shared();
+    if (step != Step::done) return step;
   }
   for (; round_ < rounds_.size(); ++round_, round_started_ = false) {
     if (!round_started_) {

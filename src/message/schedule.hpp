@@ -9,6 +9,7 @@
 #include <tonari/message.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <forward_list>
 #include <functional>
 #include <memory>
@@ -25,11 +26,11 @@ namespace tonari::message {
 /// Threads: its owning thread only, except for the operations of the current round.
 class Schedule {
  public:
-  Schedule(Context& context, job::Wait what) noexcept
-      : context_(context), what_(what), tag_(static_cast<int>(context.next_collective())) {}
-  /// Wraps a collective through shared memory instead.
-  Schedule(Context& context, job::Wait what, const SharedCollective& shared) noexcept
-      : context_(context), what_(what), shared_(shared) {}
+  /// `number`: of the collective, see Context::next_collective() and next_persistent().
+  Schedule(Context& context, job::Wait what, std::uint32_t number) noexcept
+      : context_(context), what_(what), tag_(static_cast<int>(number)) {}
+  /// Wraps a collective through shared memory instead, see share().
+  Schedule(Context& context, job::Wait what) noexcept : context_(context), what_(what) {}
   ~Schedule();
 
   // Recording: all calls add to the last round. Peers are ranks of the communicator; see Context for the members of an
@@ -39,21 +40,33 @@ class Schedule {
   /// The same with data in several places. The schedule keeps a copy of the cursor.
   void send(const LayoutCursor& data, int to);
   void receive(const LayoutCursor& data, int from);
-  /// Adds a step after the round's messages, in the order of recording: into[i] = operation(into[i], from[i]).
+  /// Adds a step after the round's messages, in the order of recording: reduction.fold(into, from).
   void fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction);
   /// Adds a step of the same kind: into = from.
   void copy(std::span<std::byte> into, std::span<const std::byte> from);
   /// The same between layouts, which must not overlap. If one is longer, its rest is left as it is.
   void copy(const LayoutCursor& into, const LayoutCursor& from);
+  /// Adds a copy that is made while the round's messages are under way, which must not change its data.
+  void copy_meanwhile(const LayoutCursor& into, const LayoutCursor& from);
+  /// Executes a collective through shared memory before anything else. Then only local work may be recorded.
+  void share(const SharedCollective& collective) noexcept { shared_ = collective; }
   void next_round() { rounds_.emplace_back(); }
   /// Makes the collective end with this status. Until then it takes part with empty messages, because other ranks may
   /// wait for them.
   void fail(Status status) noexcept {
-    status_ = status;
+    status_ = recorded_status_ = status;
     disagrees_ = true;
   }
   /// Allocates memory that lives as long as the schedule.
   std::span<std::byte> scratch(std::size_t bytes);
+  /// Keeps an object as long as the schedule.
+  void keep_alive(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
+
+  /// Makes the schedule outlive its operation: it belongs to its maker, and can be executed again.
+  void persist() noexcept { is_persistent_ = true; }
+  [[nodiscard]] bool is_persistent() const noexcept { return is_persistent_; }
+  /// Prepares a persistent schedule to be executed from its first round on.
+  void rewind() noexcept;
 
   /// Advances as far as possible; completes `self` after the last round or at the first failure. If the ranks disagree
   /// about sizes, it continues with empty messages instead of failing: other ranks may wait for this one, and learn of
@@ -93,12 +106,15 @@ class Schedule {
   };
   struct Round {
     std::vector<Message> messages;
+    std::vector<Local> meanwhile;
     std::vector<Local> locals;
   };
 
   LayoutCursor& keep(const LayoutCursor& data);
   Operation& make_operation(const Message& message);
   void start_round(bool waited);
+  [[nodiscard]] Local copy_of(const LayoutCursor& into, const LayoutCursor& from);
+  fabric::Step play_shared() noexcept;
   static void play(const Local& local) noexcept;
   void complete(Operation& self, Status status) noexcept;
   bool finish_running(bool& retry) noexcept;
@@ -106,14 +122,18 @@ class Schedule {
   Context& context_;
   job::Wait what_;
   std::optional<SharedCollective> shared_;
+  bool is_shared_done_ = false;
+  bool is_persistent_ = false;
   int tag_ = 0;
   std::vector<Round> rounds_{1};
   std::size_t round_ = 0;
   bool round_started_ = false;
   Status status_ = Status::ok;
-  bool disagrees_ = false;  // a message was too long or too short
+  Status recorded_status_ = Status::ok;  // as fail() set it
+  bool disagrees_ = false;               // a message was too long or too short
   std::vector<Operation*> running_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::vector<std::shared_ptr<const void>> kept_;
   std::forward_list<LayoutCursor> layouts_;
   std::function<Status(Status)> at_end_;
 };
