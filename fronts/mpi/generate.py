@@ -86,6 +86,9 @@ KINDS = {
     "signed_count": Kind("int {n}", "MPI_Count {n}", "MPI_Count {n}"),
     "wide_int": Kind("int {n}", "MPI_Aint {n}", "MPI_Aint {n}"),
     "counts": Kind("const int {n}[]", "Counts {n}", "const MPI_Count {n}[]", passed="Counts({n})"),
+    # The front checks these: they may not be significant on this rank.
+    "maybe_count": Kind("int {n}", "MPI_Count {n}", "MPI_Count {n}"),
+    "maybe_type": Kind("MPI_Datatype {n}", "Datatype* {n}", passed="find({n})"),
     "displacements": Kind("const int {n}[]", "Counts {n}", "const MPI_Aint {n}[]", passed="Counts({n})"),
     "aint_count": Kind("MPI_Aint {n}", "MPI_Count {n}", "MPI_Count {n}"),
     "aint_counts": Kind("const MPI_Aint {n}[]", "const MPI_Aint* {n}", "const MPI_Count {n}[]"),
@@ -157,6 +160,10 @@ for name, handle in {"comm": "Comm", "type": "Datatype", "errhandler": "Errhandl
 # An error goes to the first of these among the parameters, otherwise to an error handler that is a parameter.
 HOLDERS = ("comm", "win", "file", "file_or_null", "session")
 
+# In these sections a blocking function, its started form (I...) and its persistent form (..._init) share one function of
+# the front, which is named after the blocking one and learns by its last argument which one was called.
+SECTIONS_OF_COLLECTIVES = ("Collectives", "Neighbour collectives")
+
 
 @dataclasses.dataclass
 class Parameter:
@@ -190,8 +197,32 @@ class Function:
     result: str
 
     @property
+    def is_collective(self):
+        return self.section in SECTIONS_OF_COLLECTIVES
+
+    @property
+    def form(self):
+        """How a collective is called: blocking, started or persistent."""
+        if self.name.endswith("_init"):
+            return "persistent"
+        return "started" if self.parameters[-1].kind == "out_request" else "blocking"
+
+    @property
     def front_name(self):
-        return self.name[0].lower() + self.name[1:].lower()
+        name = self.name.lower()
+        if self.is_collective:
+            name = {"blocking": name, "started": name[1:], "persistent": name.removesuffix("_init")}[self.form]
+        return name
+
+    def front_parameters(self):
+        """Returns the declarations of the front's function."""
+        if self.is_collective:
+            return [each.in_front() for each in self.common_parameters()] + ["const How& how"]
+        return [each.in_front() for each in self.parameters]
+
+    def common_parameters(self):
+        """Returns the parameters that all forms of a collective have."""
+        return [each for each in self.parameters if each.kind not in ("info", "out_request")]
 
     def twins(self):
         """Yields (name, wide) of each form that programs can call."""
@@ -285,8 +316,11 @@ def body(function, name, wide):
             lines.append(f"  if (!({check})) [[unlikely]] return {fill(kind.error, each.name, comm)};")
         use_wide = wide and kind.passed_wide
         before.append(fill(kind.before_wide if use_wide else kind.before, each.name))
-        passed.append(fill(kind.passed_wide if use_wide else kind.passed, each.name))
+        if not function.is_collective or each in function.common_parameters():
+            passed.append(fill(kind.passed_wide if use_wide else kind.passed, each.name))
         after.append(fill(kind.after_wide if use_wide else kind.after, each.name))
+    if function.is_collective:
+        passed.append("How::blocking()" if function.form == "blocking" else f"How::{function.form}(request)")
     lines += [f"  {each}" for each in before if each]
     if may_wait(function):
         lines.append("  current_function = f;")
@@ -326,10 +360,11 @@ def main():
 
     declared = []
     for function in functions:
-        if function.supported:
+        if function.supported and not (function.is_collective and function.form != "blocking"):
             result = function.result if function.result != "int" or function.name.endswith("toint") else "void"
             is_value = result != "void"
-            parameters = [each.declared(False) if is_value else each.in_front() for each in function.parameters]
+            parameters = ([each.declared(False) for each in function.parameters] if is_value else
+                          function.front_parameters())
             declared.append(f"{result} {function.front_name}({', '.join(parameters)});")
     names = "".join(f"  {name},\n" for name in callable_names)
     texts = "".join(f'    "MPI_{name}",\n' for name in callable_names)

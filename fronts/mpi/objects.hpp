@@ -2,6 +2,7 @@
 
 // Every kind of object, for the generated declarations of the front's functions.
 
+#include "mpi/collectives/how.hpp"
 #include "mpi/comm.hpp"
 #include "mpi/counts.hpp"
 #include "mpi/datatype.hpp"

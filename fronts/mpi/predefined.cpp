@@ -1,5 +1,6 @@
 #include "mpi/predefined.hpp"
 
+#include "mpi/collectives/predefined_ops.hpp"
 #include "mpi/datatypes/predefined_types.hpp"
 #include "mpi/environment/info_env.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 Predefined make_predefined() {
   Predefined made;
   made.types = make_predefined_types();
+  made.ops = make_predefined_ops();
   using Kind = Errhandler::Kind;
   made.errhandlers[number_of(MPI_ERRORS_ARE_FATAL) & 3] = new Errhandler(Kind::fatal);
   made.errhandlers[number_of(MPI_ERRORS_ABORT) & 3] = new Errhandler(Kind::abort);

@@ -43,6 +43,7 @@ enum class Basic : std::uint8_t {
   two_floats,
   two_doubles,
 };
+inline constexpr std::size_t basic_count = static_cast<std::size_t>(Basic::two_doubles) + 1;
 
 /// A basic element: one value, or one complex number.
 struct Element {
