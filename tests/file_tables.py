@@ -12,17 +12,19 @@ import pathlib
 import re
 import sys
 
-# Pages whose folders are not src/NAME; "bench" is the folder beside src. A file belongs to the page with the longest
+# Pages whose folders are not src/NAME; "bench" and "fronts" are folders beside src. A file belongs to the page with the longest
 # folder that contains it.
 FOLDERS = {
     "checkpoint": ["share/checkpoint"],
     "guarded": ["share/guarded"],
     "measure": ["bench"],
+    "mpi": ["fronts/mpi"],
     "pager": ["pager", "preload"],
 }
 
 NOT_LISTED = {"CMakeLists.txt"}
-SUITES = "bench/suites/"  # each benchmark has the same files
+# Each benchmark has the same files; a test needs no description beside its own.
+NOT_DESCRIBED = ("bench/suites/", "fronts/mpi/tests/")
 
 
 def folders_of(page):
@@ -30,7 +32,7 @@ def folders_of(page):
 
 
 def shown_folder(name):
-    return name if name.startswith("bench") else f"src/{name}"
+    return name if name.startswith(("bench", "fronts")) else f"src/{name}"
 
 
 def expanded(name):
@@ -62,10 +64,10 @@ def files_by_page(root, pages):
     by_page = {page: set() for page in pages}
     owners = sorted(((folder, page) for page in pages for folder in folders_of(page)), key=lambda pair: -len(pair[0]))
     paths = [(path, root / "src") for path in (root / "src").rglob("*")]
-    paths += [(path, root) for path in (root / "bench").rglob("*")]
+    paths += [(path, root) for beside in ("bench", "fronts") for path in (root / beside).rglob("*")]
     for path, top in paths:
         name = path.relative_to(top).as_posix()
-        if name.startswith(SUITES):
+        if name.startswith(NOT_DESCRIBED):
             continue
         owner = next((page for folder, page in owners if name.startswith(folder + "/")), None)
         if owner and path.is_file() and path.name not in NOT_LISTED and "__pycache__" not in name:
