@@ -54,6 +54,7 @@ Context::Context(MessageRuntime& runtime, Group group, Group remote, std::uint32
 
 Context::Context(MessageRuntime& runtime, Group group, Provisional provisional)
     : Context(runtime, std::move(group), provisional.collective_id - collective_id_offset, {}) {
+  tag_mask_ = 0x7fffffff;
   sequence_.store(static_cast<std::uint32_t>(provisional.tag), std::memory_order_relaxed);
 }
 

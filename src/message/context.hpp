@@ -77,11 +77,11 @@ class Context {
   [[nodiscard]] std::uint32_t collective_id() const noexcept { return id_ + collective_id_offset; }
   /// Returns the tag of the next collective. It is the same on all ranks, because all start collectives in the same
   /// order.
-  std::uint32_t next_collective() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed) & 0x3fffffff; }
+  std::uint32_t next_collective() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed) & tag_mask_; }
   /// Returns the tag of a collective that ranks prepare in the same order, but may start in any order. Other
   /// collectives never have it.
   std::uint32_t next_persistent() noexcept {
-    return 0x40000000 | (persistent_sequence_.fetch_add(1, std::memory_order_relaxed) & 0x3fffffff);
+    return tag_mask_ + 1 + (persistent_sequence_.fetch_add(1, std::memory_order_relaxed) & tag_mask_);
   }
   /// The boards for collectives through shared memory; null if it uses none.
   [[nodiscard]] fabric::Board* board() const noexcept { return board_.get(); }
@@ -95,6 +95,7 @@ class Context {
   int rank_;
   HostGroups hosts_;
   std::uint32_t id_;
+  std::uint32_t tag_mask_ = 0x3fffffff;     // of collectives that are not persistent
   std::atomic<std::uint32_t> sequence_{0};  // relaxed: the user's order of collectives already orders the numbers
   std::atomic<std::uint32_t> persistent_sequence_{0};  // the same
   fabric::BoardPlace place_;

@@ -1,5 +1,6 @@
 #include "mpi/collectives/arguments.hpp"
 
+#include "message/inter_collectives.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/predefined.hpp"
 
@@ -13,6 +14,20 @@ void check_root(const Comm& comm, int root) {
   if (root >= 0 && root < comm.size()) return;
   throw Failure(MPI_ERR_ROOT,
                 fmt::format("root is {}: the ranks of this communicator are 0 to {}", root, comm.size() - 1));
+}
+
+int inter_root(const Comm& comm, int root) {
+  if (root == MPI_ROOT) return message::self_is_root;
+  if (root == MPI_PROC_NULL) return message::takes_no_part;
+  if (comm.is_peer(root)) return root;
+  throw Failure(MPI_ERR_ROOT,
+                fmt::format("root is {}: it must be MPI_ROOT, MPI_PROC_NULL or a rank of the other group, 0 to {}",
+                            root, comm.peers - 1));
+}
+
+void check_intra(const Comm& comm) {
+  if (!comm.is_inter) return;
+  throw Failure(MPI_ERR_COMM, "comm is an inter-communicator, on which this collective is not defined");
 }
 
 Datatype& check_type(Datatype* type, const char* name) {

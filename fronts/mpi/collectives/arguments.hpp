@@ -24,6 +24,10 @@ inline constexpr Names names_of_one{"buffer", "count", "datatype"};
 inline bool is_in_place(const void* buffer) noexcept { return buffer == MPI_IN_PLACE; }
 
 void check_root(const Comm& comm, int root);
+/// Returns the root of a collective on an inter-communicator, as message/inter_collectives.hpp names it.
+int inter_root(const Comm& comm, int root);
+/// Refuses inter-communicators.
+void check_intra(const Comm& comm);
 /// Checks a type that is significant on this rank.
 Datatype& check_type(Datatype* type, const char* name);
 void check_count(MPI_Count count, const char* name, int rank = -1);

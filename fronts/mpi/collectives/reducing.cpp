@@ -1,12 +1,12 @@
+#include "mpi/collectives/reducing.hpp"
 #include "functions.hpp"
 #include "message/exchanges.hpp"
 #include "message/reductions.hpp"
-#include "mpi/collectives/arguments.hpp"
-#include "mpi/collectives/combining.hpp"
-#include "mpi/collectives/perform.hpp"
+#include "mpi/collectives/inter.hpp"
+#include "mpi/collectives/nested_scatter.hpp"
 
-#include <memory>
 #include <numeric>
+#include <span>
 #include <vector>
 
 // The collectives that combine data.
@@ -19,85 +19,29 @@ using message::Schedule;
 
 namespace {
 
-// A reduction as a program asked for it, on one rank: `count` operands, of which `results` are this rank's result.
-class Reducing {
- public:
-  // `in_place`: sendbuf may be MPI_IN_PLACE; then the operands are in recvbuf.
-  Reducing(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Count results, Datatype& datatype, Op& op,
-           bool in_place = true)
-      : combining_(op, datatype, count), type_(datatype), count_(count), results_(results), result_(recvbuf) {
-    if (!in_place) check_buffer(sendbuf, "sendbuf");
-    check_buffer(recvbuf, "recvbuf");
-    own_ = is_in_place(sendbuf) ? recvbuf : sendbuf;
-  }
-
-  [[nodiscard]] const Combining& combining() const noexcept { return combining_; }
-  [[nodiscard]] const std::byte* own() const noexcept { return static_cast<const std::byte*>(own_); }
-  [[nodiscard]] std::span<std::byte> result() const noexcept {
-    return {static_cast<std::byte*>(result_), combining_.bytes()};
-  }
-
-  // Executes the reduction that `write(schedule, reduction, operands, address of the result)` records.
-  template <class Write>
-  void perform(Comm& comm, const How& how, job::Wait what, Write&& write) const {
-    mpi::perform(comm, how, what, [&](Schedule& schedule) {
-      if (!combining_.is_by_user()) return record(schedule, combining_.reduction(), write);
-      const auto kept = std::make_shared<const Combining>(combining_);
-      schedule.keep_alive(kept);
-      record(schedule, kept->reduction(), write);
-    });
-  }
-  // Records the same for operands that lie inside of each other: `write(schedule, address of the first operand)` gets
-  // the combination of all ranks on rank 0.
-  template <class Write>
-  void perform_nested(Comm& comm, const How& how, Write&& write) const {
-    mpi::perform(comm, how, job::Wait::reduce, [&](Schedule& schedule) {
-      const auto kept = std::make_shared<const Combining>(combining_);
-      schedule.keep_alive(kept);
-      const auto staged = stage(schedule);
-      message::write_reduce(schedule, *comm.context, staged, staged.data(), kept->reduction(), 0);
-      schedule.next_round();
-      write(schedule, combining_.address_in(staged.data()));
-    });
-  }
-
- private:
-  template <class Write>
-  void record(Schedule& schedule, const Reduction& reduction, Write&& write) const {
-    if (!combining_.is_staged())
-      return write(schedule, reduction, Operands{own(), combining_.bytes()}, result().data());
-    const auto staged = stage(schedule);
-    write(schedule, reduction, Operands{staged}, staged.data());
-    if (results_ == 0) return;
-    schedule.next_round();
-    schedule.copy(cursor(result_, results_, type_), cursor(combining_.address_in(staged.data()), results_, type_));
-  }
-
-  [[nodiscard]] std::span<std::byte> stage(Schedule& schedule) const {
-    const auto staged = schedule.scratch(combining_.bytes());
-    schedule.copy(cursor(combining_.address_in(staged.data()), count_, type_), cursor(own_, count_, type_));
-    schedule.next_round();
-    return staged;
-  }
-
-  Combining combining_;
-  const Datatype& type_;
-  MPI_Count count_;
-  MPI_Count results_;
-  const void* own_;
-  void* result_;
-};
-
 void scan_values(const Reducing& scan, Comm& comm, const How& how, bool exclusive) {
+  check_intra(comm);
   scan.perform(comm, how, job::Wait::scan,
                [&](Schedule& schedule, const Reduction& reduction, Operands own, std::byte* result) {
                  message::write_scan(schedule, *comm.context, own, result, reduction, exclusive);
                });
 }
 
+std::vector<std::size_t> lengths_of(const Counts& counts, const Comm& comm) {
+  if (counts.is_null()) throw Failure(MPI_ERR_ARG, "recvcounts is a null pointer");
+  std::vector<std::size_t> elements;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    check_count(counts[rank], "recvcount", rank);
+    elements.push_back(static_cast<std::size_t>(counts[rank]));
+  }
+  return elements;
+}
+
 // `elements`: by rank, the length of its part of the result.
 void scatter_reduced(const void* sendbuf, void* recvbuf, const std::vector<std::size_t>& elements, Datatype& datatype,
                      Op& op, Comm& comm, const How& how) {
+  if (comm.is_inter) [[unlikely]]
+    return inter_reduce_scatter(sendbuf, recvbuf, elements, datatype, op, comm, how);
   const auto all = std::accumulate(elements.begin(), elements.end(), std::size_t{0});
   const auto mine = static_cast<MPI_Count>(elements[static_cast<std::size_t>(comm.rank())]);
   const Reducing reducing(sendbuf, recvbuf, static_cast<MPI_Count>(all), mine, datatype, op);
@@ -108,15 +52,10 @@ void scatter_reduced(const void* sendbuf, void* recvbuf, const std::vector<std::
                               message::write_reduce_scatter(schedule, context, own.data(), elements, result, reduction);
                             });
   }
-  reducing.perform_nested(comm, how, [&](Schedule& schedule, std::byte* combined) {
-    const Part part = cursor(recvbuf, mine, datatype);
-    const auto part_of = [&](int rank) {
-      const auto* const end = elements.data() + rank;
-      const auto before = std::accumulate(elements.data(), end, std::size_t{0});
-      return cursor(combined + static_cast<MPI_Count>(before) * datatype.extent, static_cast<MPI_Count>(*end),
-                    datatype);
-    };
-    message::write_scatter(schedule, context, part_of, &part, 0);
+  reducing.perform_nested(comm, how, [&](Schedule& schedule, const Reduction& reduction, std::span<std::byte> staged) {
+    message::write_reduce(schedule, context, staged, staged.data(), reduction, 0);
+    schedule.next_round();
+    write_scatter_nested(schedule, comm, {reducing.combining().address_in(staged.data()), recvbuf, elements, datatype});
   });
 }
 
@@ -124,6 +63,8 @@ void scatter_reduced(const void* sendbuf, void* recvbuf, const std::vector<std::
 
 void reduce(const void* sendbuf, void* recvbuf, MPI_Count count, Datatype* datatype, Op& op, int root, Comm& comm,
             const How& how) {
+  if (comm.is_inter) [[unlikely]]
+    return inter_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, how);
   check_root(comm, root);
   check_count(count, "count");
   const bool is_root = comm.rank() == root;
@@ -137,6 +78,8 @@ void reduce(const void* sendbuf, void* recvbuf, MPI_Count count, Datatype* datat
 
 void allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, Datatype& datatype, Op& op, Comm& comm,
                const How& how) {
+  if (comm.is_inter) [[unlikely]]
+    return inter_allreduce(sendbuf, recvbuf, count, datatype, op, comm, how);
   const Reducing reducing(sendbuf, recvbuf, count, count, datatype, op);
   const Combining& combining = reducing.combining();
   message::Context& context = *comm.context;
@@ -155,13 +98,7 @@ void allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, Datatype& da
 
 void reduce_scatter(const void* sendbuf, void* recvbuf, Counts recvcounts, Datatype& datatype, Op& op, Comm& comm,
                     const How& how) {
-  std::vector<std::size_t> elements;
-  if (recvcounts.is_null()) throw Failure(MPI_ERR_ARG, "recvcounts is a null pointer");
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    check_count(recvcounts[rank], "recvcount", rank);
-    elements.push_back(static_cast<std::size_t>(recvcounts[rank]));
-  }
-  scatter_reduced(sendbuf, recvbuf, elements, datatype, op, comm, how);
+  scatter_reduced(sendbuf, recvbuf, lengths_of(recvcounts, comm), datatype, op, comm, how);
 }
 
 void reduce_scatter_block(const void* sendbuf, void* recvbuf, MPI_Count recvcount, Datatype& datatype, Op& op,
