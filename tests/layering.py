@@ -108,11 +108,11 @@ def wrong_in_source(folder, ours, other):
     return wrong_public(folder, other[len("tonari/"):]) if other.startswith("tonari/") else None
 
 
-def wrong_in_front(front, ours, other):
+def wrong_in_front(front, is_test, ours, other):
     if ours is None:
         return wrong_public(front, other[len("tonari/"):]) if other and other.startswith("tonari/") else None
     target, _, rest = ours.partition("/")
-    if ours in GENERATED or ours in ("mpi.h", "check.hpp") or (target == front and rest):
+    if ours in GENERATED or ours == "mpi.h" or is_test or (target == front and rest):
         return None
     if target not in FRONTS[front]:
         return f'fronts/{front} may not include "{ours}": {target} is not below it'
@@ -176,8 +176,9 @@ def violations(root):
         if front not in FRONTS:
             yield f"{path.relative_to(root)}: fronts has no folder of that name in this checker's table"
             continue
+        is_test = "tests" in path.relative_to(root).parts
         for number, ours, other in includes(path):
-            if why := wrong_in_front(front, ours, other):
+            if why := wrong_in_front(front, is_test, ours, other):
                 yield f"{path.relative_to(root)}:{number}: {why}"
     for path in code_files(root / "include"):
         folder = PUBLIC.get(path.name)

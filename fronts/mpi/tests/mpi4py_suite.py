@@ -46,7 +46,7 @@ def main():
     work = pathlib.Path(work)
     work.mkdir(parents=True, exist_ok=True)
     package = build(tonari, pathlib.Path(headers, "mpi.h"), work)
-    pattern = "|".join(f"test_{re.escape(name)}$" for name in files_of_the_suite(chosen))
+    pattern = "|".join(rf"test_{re.escape(name)}\.py$" for name in files_of_the_suite(chosen))
     command = [tonari, "run", "-n", ranks, str(CACHE / "python" / "bin" / "python"),
                str(CACHE / "mpi4py" / "test" / "main.py"), "--quiet", "-f", "-i", pattern]
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
