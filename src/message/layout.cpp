@@ -32,30 +32,14 @@ std::ptrdiff_t to_signed(std::size_t number) {
 
 }  // namespace
 
-bool LayoutNode::repeat(std::size_t times, std::ptrdiff_t distance) noexcept {
+bool LayoutNode::repeat_slow(std::size_t times, std::ptrdiff_t distance) noexcept {
+  if (kind != NodeKind::strided && kind != NodeKind::loop) return false;
   std::ptrdiff_t continued = 0;  // the distance at which a repetition continues the node's own entries
-  if (times == 1) return true;
-  switch (kind) {
-    case NodeKind::run:
-      bytes *= times;
-      if (distance == static_cast<std::ptrdiff_t>(unit)) {
-        unit = bytes;
-      } else {
-        kind = NodeKind::strided;
-        count = times;
-        stride = distance;
-      }
-      return true;
-    case NodeKind::strided:
-    case NodeKind::loop:
-      if (__builtin_mul_overflow(static_cast<std::ptrdiff_t>(count), stride, &continued) || continued != distance) {
-        return false;
-      }
-      bytes *= times;
-      count *= times;
-      return true;
-    default: return false;
-  }
+  if (__builtin_mul_overflow(static_cast<std::ptrdiff_t>(count), stride, &continued)) return false;
+  if (continued != distance) return false;
+  bytes *= times;
+  count *= times;
+  return true;
 }
 
 /// Collects the parts of a layout in order, joins neighbours that touch, and compiles all.

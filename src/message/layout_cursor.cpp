@@ -1,5 +1,7 @@
 #include "message/layout_cursor.hpp"
 
+#include "base/spare_memory.hpp"
+
 #include <array>
 #include <cstring>
 #include <limits>
@@ -131,6 +133,9 @@ class MoveSink {
 
 }  // namespace
 
+void* LayoutCursor::operator new(std::size_t) { return SpareMemory<LayoutCursor>::take(); }
+void LayoutCursor::operator delete(void* memory) noexcept { SpareMemory<LayoutCursor>::give(memory); }
+
 LayoutCursor::LayoutCursor(std::byte* origin, const Layout& layout, std::size_t count, std::ptrdiff_t extent)
     : origin_(address(origin) + static_cast<Address>(layout.first_)) {
   if (__builtin_mul_overflow(layout.size(), count, &bytes_) ||
@@ -143,16 +148,6 @@ LayoutCursor::LayoutCursor(std::byte* origin, const Layout& layout, std::size_t 
   extent_ = extent;
   storage_ = layout.storage_;
   (void)node_.repeat(count, extent);
-}
-
-LayoutCursor::LayoutCursor(std::byte* origin, std::size_t count, std::size_t block_bytes,
-                           std::ptrdiff_t stride) noexcept
-    : origin_(address(origin)) {
-  if (count == 0 || block_bytes == 0) return;
-  bytes_ = count * block_bytes;
-  runs_ = count;
-  node_ = LayoutNode::run(block_bytes);
-  (void)node_.repeat(count, stride);
 }
 
 LayoutCursor::LayoutCursor(std::byte* origin, std::span<const Block> blocks, std::size_t element_bytes,

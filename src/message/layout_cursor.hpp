@@ -29,10 +29,17 @@ class LayoutCursor {
   explicit LayoutCursor(std::span<std::byte> buffer) noexcept
       : origin_(address(buffer.data())), bytes_(buffer.size()), node_(LayoutNode::run(buffer.size())) {}
   /// `count` blocks of `block_bytes`, `stride` bytes apart. All of them together have fewer than 2^63 bytes.
-  LayoutCursor(std::byte* origin, std::size_t count, std::size_t block_bytes, std::ptrdiff_t stride) noexcept;
+  LayoutCursor(std::byte* origin, std::size_t count, std::size_t block_bytes, std::ptrdiff_t stride) noexcept
+      : origin_(address(origin)), bytes_(count * block_bytes), runs_(count), node_(LayoutNode::run(block_bytes)) {
+    if (bytes_ != 0) (void)node_.repeat(count, stride);
+  }
   /// The blocks of an Indexed, which have `bytes` data bytes altogether. The list stays the caller's, and must live as
   /// long as the cursor.
   LayoutCursor(std::byte* origin, std::span<const Block> blocks, std::size_t element_bytes, std::size_t bytes) noexcept;
+
+  // Operations keep cursors, so each thread keeps memory of destroyed ones for reuse.
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* memory) noexcept;
 
   /// Returns the number of data bytes.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

@@ -50,7 +50,22 @@ struct LayoutNode {
 
   /// Makes the node visit itself `times` times, at least once, `distance` bytes apart, if that needs no further node.
   /// Otherwise returns false and changes nothing. The caller has checked that the bytes do not overflow.
-  bool repeat(std::size_t times, std::ptrdiff_t distance) noexcept;
+  bool repeat(std::size_t times, std::ptrdiff_t distance) noexcept {
+    if (times == 1) return true;
+    if (kind != Kind::run) return repeat_slow(times, distance);
+    bytes *= times;
+    if (distance == static_cast<std::ptrdiff_t>(unit)) {
+      unit = bytes;
+    } else {
+      kind = Kind::strided;
+      count = times;
+      stride = distance;
+    }
+    return true;
+  }
+
+ private:
+  bool repeat_slow(std::size_t times, std::ptrdiff_t distance) noexcept;
 };
 
 /// Ends where the next entry begins; the last entry has no run.
