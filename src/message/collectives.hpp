@@ -5,6 +5,7 @@
 #include "message/requests.hpp"
 #include "message/schedule.hpp"
 
+#include <exception>
 #include <memory>
 #include <new>
 #include <utility>
@@ -14,7 +15,7 @@
 namespace tonari::message {
 
 /// Starts the collective `what`, which `write(Schedule&)` records. Data that `write` copies from the user's buffers
-/// directly must stay on this rank.
+/// directly must stay on this rank. If `write` throws, the collective fails on this rank, and the others wait for it.
 template <class Write>
 Request start_collective(Context& context, job::Wait what, Write&& write) noexcept {
   MessageRuntime& runtime = context.runtime();
@@ -24,9 +25,10 @@ Request start_collective(Context& context, job::Wait what, Write&& write) noexce
     operation = runtime.make_started(Operation::Kind::collective, context);
     operation->schedule.reset(new Schedule(context, what, number));
     write(*operation->schedule);
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception& error) {
+    const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
     if (operation != nullptr) runtime.free_operation(operation);
-    return Requests::completed(Status::no_memory);
+    return Requests::completed(no_memory ? Status::no_memory : Status::invalid);
   }
   (void)runtime.advance(*operation);  // sends its first messages now
   return Requests::started(operation);

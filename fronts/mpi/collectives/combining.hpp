@@ -9,13 +9,13 @@
 
 namespace tonari::mpi {
 
-/// An operation of a program, and how the elements that it combines lie in memory.
+/// An operation of a program, and the places of its operands.
 struct UserCall {
   UserFunction function;
   Ref<Datatype> type;      ///< Keeps it as long as the call may be made.
   MPI_Datatype handle;     ///< As the program knows the type.
-  std::ptrdiff_t address;  ///< Of the first element, relative to the first byte of the operands.
-  std::size_t elements;    ///< Of the type, in one element of the runtime's reduction.
+  std::ptrdiff_t address;  ///< Where the first element is, relative to the first byte of the operands.
+  std::size_t elements;    ///< How many elements of the type are one element of the runtime's reduction.
 
   /// A detail::Fold whose `operation` is a UserCall: inout[i] = in[i] op inout[i].
   static void fold(void* inout, const void* in, std::size_t count, const void* operation);
@@ -24,8 +24,8 @@ struct UserCall {
 /// How a reduction combines `count` elements of a type.
 ///
 /// The runtime combines elements that follow each other. If a program's operation combines a type with gaps, the
-/// operands are copied to *staged* memory. There they lie as in a buffer of the program; gaps are sent, too. If
-/// elements lie inside of each other, all of them are one element for the runtime.
+/// operands are copied to *staged* memory. There they have the same places as in a buffer of the program; gaps are
+/// sent, too. If elements are inside of each other, all of them are one element for the runtime.
 class Combining {
  public:
   /// Throws Failure if the operation cannot combine the type.
@@ -36,7 +36,7 @@ class Combining {
   /// True if `operation` is not null: then this object must live until a started reduction is complete.
   [[nodiscard]] bool is_by_user() const noexcept { return fold_ == nullptr; }
   [[nodiscard]] bool is_staged() const noexcept { return is_staged_; }
-  /// True if staged elements lie inside of each other.
+  /// True if staged elements are inside of each other.
   [[nodiscard]] bool is_nested() const noexcept { return is_staged_ && call_.elements != 1; }
   /// Returns the size of all operands of a rank.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

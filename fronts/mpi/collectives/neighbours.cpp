@@ -23,9 +23,9 @@ const Topology& topology_of(const Comm& comm) {
 int sources_of(const Comm& comm) { return static_cast<int>(topology_of(comm).sources.size()); }
 int destinations_of(const Comm& comm) { return static_cast<int>(topology_of(comm).destinations.size()); }
 
-// Two ranks may be neighbours more than once. Then their messages match in order. What a rank sends in the positive
-// direction of a dimension, its neighbour there receives from the negative direction. Each rank receives from the
-// negative direction first, so it sends in the positive direction first.
+// Two ranks may be neighbours more than once. Then their messages match in order. A message that is sent in the
+// positive direction of a dimension is received from the negative direction. Each rank receives from the negative
+// direction first, so it sends in the positive direction first.
 int position_to_send(const Topology& topology, int position) noexcept {
   return topology.kind == Topology::Kind::cartesian ? position ^ 1 : position;
 }

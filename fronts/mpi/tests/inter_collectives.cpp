@@ -234,8 +234,15 @@ void alltoallv(const Sides& sides, const Turn& turn) {
   check(all, "alltoallv", turn);
 }
 
-// Reductions: left op right = left * 3 + right, which shows the order of ranks; of ints with a gap between them.
-extern "C" void append(void* in, void* inout, int* count, MPI_Datatype* type) {
+// Reductions of ints, which may have gaps between them. An int is two numbers of 16 bits, the affine map x -> a x + b.
+// Combining is composing, which depends on the order of ranks.
+unsigned compose(unsigned left, unsigned right) {
+  const unsigned a = (left >> 16U) * (right >> 16U);
+  const unsigned b = (left >> 16U) * (right & 0xffffU) + (left & 0xffffU);
+  return a << 16U | (b & 0xffffU);
+}
+
+extern "C" void compose_all(void* in, void* inout, int* count, MPI_Datatype* type) {
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
   MPI_Type_get_extent(*type, &lower, &extent);
@@ -244,7 +251,7 @@ extern "C" void append(void* in, void* inout, int* count, MPI_Datatype* type) {
     unsigned right = 0;
     std::memcpy(&left, static_cast<char*>(in) + i * extent, 4);
     std::memcpy(&right, static_cast<char*>(inout) + i * extent, 4);
-    right += 3 * left;
+    right = compose(left, right);
     std::memcpy(static_cast<char*>(inout) + i * extent, &right, 4);
   }
 }
@@ -255,7 +262,7 @@ std::vector<int> combined(const Sides& sides, const Turn& turn, int count) {
   for (int rank = 1; rank < sides.others; ++rank) {
     const auto next = turn.data(sides.first + rank, 0, count);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i] = static_cast<int>(3 * static_cast<unsigned>(all[i]) + static_cast<unsigned>(next[i]));
+      all[i] = static_cast<int>(compose(static_cast<unsigned>(all[i]), static_cast<unsigned>(next[i])));
     }
   }
   return all;
@@ -263,7 +270,7 @@ std::vector<int> combined(const Sides& sides, const Turn& turn, int count) {
 
 void reductions(const Sides& sides, const Turn& turn, const Shape& shape) {
   MPI_Op op = MPI_OP_NULL;
-  MPI_Op_create(append, 0, &op);
+  MPI_Op_create(compose_all, 0, &op);
   const int per_rank = 1 + turn.ints / 50;
   const int count = per_rank * sides.mine * sides.others;
   Memory own(shape, 0, count);
