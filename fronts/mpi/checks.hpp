@@ -5,7 +5,7 @@
 
 #include <limits>
 
-// What the generated entry points need. Each function that reports an error returns what the entry point returns.
+// Help for the generated entry points. Each function that reports an error returns what the entry point returns.
 namespace tonari::mpi {
 
 /// The object whose error handler is called for an error, or the error handler itself. Without one, the handler of

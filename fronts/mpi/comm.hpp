@@ -32,7 +32,7 @@ struct MPI_ABI_Comm : tonari::mpi::Object {
   [[nodiscard]] bool is_source(int rank) const noexcept { return is_peer_or_null(rank) || rank == MPI_ANY_SOURCE; }
 
   std::shared_ptr<tonari::message::Context> context;
-  int peers = 0;              ///< Number of ranks that sends and receives name: of the remote group, if there is one.
+  int peers = 0;          ///< Number of ranks that sends and receives name: of the remote group, if there is one.
   bool is_inter = false;  ///< It has a remote group.
   tonari::mpi::Ref<tonari::mpi::Errhandler> errhandler;
   tonari::mpi::Attributes attributes;

@@ -6,7 +6,7 @@ namespace tonari::mpi {
 using Errhandler = MPI_ABI_Errhandler;
 }
 
-/// What happens when a function fails.
+/// The reaction to a function that fails.
 struct MPI_ABI_Errhandler : tonari::mpi::Object {
   static constexpr std::uint32_t word = 0x65727268;
   enum class Kind { fatal, abort, returns, comm, win, file, session };

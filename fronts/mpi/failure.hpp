@@ -9,10 +9,11 @@
 
 namespace tonari::mpi {
 
-/// What the front's functions throw if they fail. The entry point that called them gives it to an error handler.
+/// The exception that the front's functions throw if they fail. The entry point that called them gives it to an error
+/// handler.
 struct Failure : std::runtime_error {
-  /// `code`: an error class, or a code that the program has added. `text`: the cause and the remedy, without the name of
-  /// the function, which the entry point adds.
+  /// `code`: an error class, or a code that the program has added. `text`: the cause and the remedy, without the name
+  /// of the function, which the entry point adds.
   Failure(int why, const std::string& text) : std::runtime_error(text), code(why) {}
   int code;
 };

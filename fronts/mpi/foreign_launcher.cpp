@@ -34,8 +34,7 @@ void refuse_foreign_launcher() {
     const bool is_slurm = std::string_view(launcher.size) == "SLURM_NTASKS";
     if (is_slurm && std::getenv("SLURM_PROCID") == nullptr) continue;
     throw Failure(MPI_ERR_OTHER, std::string("this program uses tonari's MPI, but ") + launcher.name +
-                                     " started it as one of " + size +
-                                     " processes (" + launcher.size +
+                                     " started it as one of " + size + " processes (" + launcher.size +
                                      "), which tonari cannot join. Start it with tonari's mpiexec (`tonari env` prints "
                                      "where it is), or with a launcher that has PMIx: mpirun of Open MPI 5, "
                                      "srun --mpi=pmix");

@@ -3,7 +3,7 @@
 
 Usage: generate.py TABLE MPI_H_IN OUTPUT_FOLDER
 
-Writes mpi.h, functions.hpp (declarations of what the front implements), entries_NAME.cpp (one file per section of the
+Writes mpi.h, functions.hpp (declarations of the front's functions), entries_NAME.cpp (one file per section of the
 table: the functions that programs call), exports.map and unsupported.hpp into OUTPUT_FOLDER.
 
 An entry point finds the objects behind handles, checks its arguments, and calls the front's function of the same name in
@@ -270,7 +270,7 @@ def holder_of(function):
 
 
 def may_wait(function):
-    """Whether a call may wait for other ranks. Those that never do so stay out of the thread's record."""
+    """Whether a call may wait for other ranks. Functions that never do so stay out of the thread's record."""
     local = ("Info", "Errors", "Attributes", "Groups", "The ABI", "Memory", "Datatypes", "Tool")
     return not function.section.startswith(local)
 

@@ -25,7 +25,7 @@ struct Object {
   /// Returns true if nothing refers to the object any more: the caller deletes it.
   [[nodiscard]] bool release() noexcept {
     if (is_permanent()) return false;
-    // Acquire and release: whoever deletes the object sees what the others did with it.
+    // Acquire and release: the thread that deletes the object sees what the others did with it.
     return references.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
 

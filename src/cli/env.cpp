@@ -24,8 +24,8 @@ std::filesystem::path directory() {
   const auto prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
   auto commands = prefix / "libexec" / "tonari" / "bin";
   if (!std::filesystem::exists(commands / "mpicc")) {
-    throw SetupError(fmt::format("mpicc is not in {}: tonari was built without its MPI; build it with -DTONARI_FRONTS=ON",
-                                 commands.string()));
+    throw SetupError(fmt::format(
+        "mpicc is not in {}: tonari was built without its MPI; build it with -DTONARI_FRONTS=ON", commands.string()));
   }
   return commands;
 }
@@ -43,12 +43,14 @@ void add_env(CLI::App& app, int&) {
   CLI::App& env = *app.add_subcommand("env", "Print the shell variables with which mpicc and mpiexec are found.")
                        ->group("Commands");
   const auto only_directory = std::make_shared<bool>(false);
-  env.add_flag("--directory", *only_directory, "Print only the directory of mpicc and mpiexec")->disable_flag_override();
+  env.add_flag("--directory", *only_directory, "Print only the directory of mpicc and mpiexec")
+      ->disable_flag_override();
   env.footer(env_footer);
   env.callback([only_directory] {
     const std::string commands = directory().string();
     if (*only_directory) return fmt::print("{}\n", commands);
-    fmt::print("export PATH={}:\"$PATH\"\nexport MPI_HOME={}\n", quoted(commands), quoted(directory().parent_path().string()));
+    fmt::print("export PATH={}:\"$PATH\"\nexport MPI_HOME={}\n", quoted(commands),
+               quoted(directory().parent_path().string()));
   });
 }
 

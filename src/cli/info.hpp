@@ -21,7 +21,7 @@ struct Feature {
 /// Tests each feature, as far as that is possible.
 std::vector<Feature> check_features();
 
-/// What the MPI front supports: `tonari info --mpi`.
+/// Tell which functions the MPI front supports: `tonari info --mpi`.
 nlohmann::ordered_json mpi_as_json();
 void print_mpi();
 

@@ -47,7 +47,7 @@ struct Sight {
   int peer;
   int tag;
   std::uint64_t since_ns;
-  std::string call;  // the program's name for what it waits in; may be empty
+  std::string call;  // the function that it waits in, as the program calls it; may be empty
 
   explicit Sight(const RankBlock& block)
       : phase(block.phase.load(std::memory_order_acquire)),  // acquire: the cause of a death was written before

@@ -72,7 +72,8 @@ class Session {
 
   [[nodiscard]] int rank() const noexcept { return member_.rank; }
   [[nodiscard]] int size() const noexcept { return member_.size; }
-  /// Sets the function that returns the name of the function of a front that the calling thread is in, or an empty text.
+  /// Sets the function that returns the name of the function of a front that the calling thread is in, or an empty
+  /// text.
   void name_calls_with(std::string_view (*namer)() noexcept) noexcept {
     namer_.store(namer, std::memory_order_relaxed);  // relaxed: the function is constant
   }

@@ -65,7 +65,7 @@ Status play(Context& context, Write&& write) noexcept {
   return start_collective(context, job::Wait::broadcast, std::forward<Write>(write)).wait().status;
 }
 
-/// What the ranks of a context tell each other to make a context of all of them, as executed by one rank: the new id
+/// Messages by which the ranks of a context make a context of all of them, as executed by one rank: the new id
 /// and, if these ranks may use boards, a free board of each.
 ///
 ///   1. Each side gathers its boards at its rank 0, along a binomial tree.
@@ -371,7 +371,8 @@ NewContext create(Context& context, const Group& group) noexcept {
 
 namespace {
 
-// What the leader of one side tells the other leader, and then the ranks of its own side about the other.
+// The description of one side: its leader sends it to the other leader, which passes it on to the ranks of its own
+// side.
 struct SideFacts {
   Status status = Status::ok;
   int ranks = 0;

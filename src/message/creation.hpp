@@ -17,7 +17,7 @@
 //
 // The context lives as long as one of its owners, and must end before the job does.
 //
-// Threads: any. Two calls over the same ranks at once must differ in what they are collective over: in the context, in
+// Threads: any. Two calls over the same ranks at once must differ in their arguments: in the context, in
 //          the parent's id or in the tag.
 namespace tonari::message {
 
@@ -33,19 +33,19 @@ using NewContext = Result<std::shared_ptr<Context>>;
 /// Costs: two messages per rank, log2 of the ranks one after the other.
 NewContext create_context(MessageRuntime& runtime, const Group& group, std::uint32_t parent_id, int tag) noexcept;
 
-/// Makes a communicator with the same ranks. Of an inter-communicator: with the same sides.
+/// Makes a communicator with the same ranks; with the same sides, if it is an inter-communicator.
 NewContext duplicate(Context& context) noexcept;
 /// Starts the same. Once the request is complete with ok, `result` is the new context. The caller keeps `result` and
 /// `context` until then.
 Request start_duplicate(Context& context, std::shared_ptr<Context>& result) noexcept;
 
 /// Makes one communicator per color, of the ranks that pass it. They are ordered by key, and by their rank in `context`
-/// where keys are equal. A rank with a negative color is in none. Of an inter-communicator: a color becomes an
+/// where keys are equal. A rank with a negative color is in none. In an inter-communicator a color becomes an
 /// inter-communicator of the ranks that pass it on both sides; without ranks on one side it becomes nothing.
 NewContext split(Context& context, int color, int key) noexcept;
 /// Makes a communicator of the ranks of `group` (MPI_Comm_create): a part of the ranks of `context`. Each rank passes a
-/// group; a rank that its group does not have is in no new communicator. All ranks of a group must pass that group. Of
-/// an inter-communicator: all ranks of a side pass one group of that side; without ranks on one side there is no new
+/// group; a rank that its group does not have is in no new communicator. All ranks of a group must pass that group. In
+/// an inter-communicator all ranks of a side pass one group of that side; without ranks on one side there is no new
 /// communicator.
 NewContext create(Context& context, const Group& group) noexcept;
 
@@ -54,7 +54,7 @@ struct Bridge {
   Context* peer = nullptr;  ///< Has both leaders.
   int remote_leader = -1;   ///< The other side's leader, as a rank of `peer`.
 };
-/// Makes an inter-communicator whose sides are the ranks of `local` and those of the other side's `local`
+/// Makes an inter-communicator whose sides are the ranks of `local` and the ranks of the other side's `local`
 /// (MPI_Intercomm_create). Only the rank `local_leader` of `local` needs a bridge. Both leaders pass the same `tag`, at
 /// least 0; messages of `peer` do not disturb the call. Returns invalid, on all ranks of both sides, if the sides have
 /// a common rank. If only one leader's bridge is wrong, only its side returns invalid, and the other waits.

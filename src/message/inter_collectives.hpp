@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-// Collectives of inter-communicators: data of each side go to the other side. They are recorded as those of
+// Collectives of inter-communicators: data of each side go to the other side. They are recorded as the collectives of
 // exchanges.hpp and reductions.hpp. Data that are the same for all ranks of a side travel between rank 0 of both sides.
 // Ranks that an argument names are ranks of the other side. All functions throw std::bad_alloc.
 namespace tonari::message {

@@ -70,7 +70,7 @@ void expect_works(const NewContext& made, const Group& group) {
   ASSERT_NO_FATAL_FAILURE(expect_works(communicator));
 }
 
-TEST_P(Contexts, OfAGroupAreMadeByItsRanksAlone) {
+TEST_P(Contexts, AreMadeByTheRanksOfAGroupAlone) {
   const std::uint64_t seed = test::seed();
   run(6, [seed](Communicator& world) {
     Random random(seed);  // the same on all ranks
@@ -89,7 +89,7 @@ TEST_P(Contexts, OfAGroupAreMadeByItsRanksAlone) {
   });
 }
 
-TEST_P(Contexts, OfOneGroupAreToldApartByTheirTagsAndParents) {
+TEST_P(Contexts, AreToldApartByTheirTagsAndParents) {
   run(4, [](Communicator& world) {
     const auto make = [&world](std::uint32_t parent, int tag) {
       return message::create_context(context_of(world).runtime(), world.group(), parent, tag);
@@ -163,7 +163,7 @@ TEST_P(Contexts, SplitByColorAndKey) {
   });
 }
 
-TEST_P(Contexts, OfSeveralGroupsAreMadeAtOnce) {
+TEST_P(Contexts, AreMadeForSeveralGroupsAtOnce) {
   run(5, [](Communicator& world) {
     const Group low({JobRank{2}, JobRank{0}});
     const Group high({JobRank{4}, JobRank{3}});
@@ -436,7 +436,7 @@ TEST_P(ContextsAfterDeath, CannotBeMadeWithTheDeadButOfTheLiving) {
   }
 }
 
-TEST_P(ContextsAfterDeath, OfTwoSidesFailAsTheirRanksDo) {
+TEST_P(ContextsAfterDeath, FailOnTwoSidesAsTheirRanksDo) {
   as_ranks_with_a_death(
       4,
       [](Communicator& world) {

@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-// Collectives beyond those of Communicator: parts in any layout, separate operands and results, operations that replace
-// either operand, persistent collectives, inter-communicators.
+// Collectives that Communicator does not have: parts in any layout, separate operands and results, operations that
+// replace either operand, persistent collectives, inter-communicators.
 namespace tonari::message {
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// What a program asks about a communicator.
+// Questions of a program about a communicator.
 namespace tonari::mpi {
 
 namespace {
@@ -11,9 +11,8 @@ MPI_Group group_of(const tonari::Group& ranks) { return new Group(ranks); }
 
 int compare(const tonari::Group& left, const tonari::Group& right) {
   if (left.ranks() == right.ranks()) return MPI_CONGRUENT;
-  const bool same = left.size() == right.size() && std::ranges::all_of(left.ranks(), [&](JobRank rank) {
-    return right.position(rank).has_value();
-  });
+  const bool same = left.size() == right.size() &&
+                    std::ranges::all_of(left.ranks(), [&](JobRank rank) { return right.position(rank).has_value(); });
   return same ? MPI_SIMILAR : MPI_UNEQUAL;
 }
 

@@ -22,7 +22,7 @@ MPI_Comm handle_or_null(Ref<Comm> comm) noexcept { return comm ? comm.take() : M
 // The tag of communicators that are made from a group and a text. Groups with a common rank that use different texts at
 // once need different tags; equal ones are as unlikely as equal hashes.
 int tag_of(const char* text) noexcept {
-  return static_cast<int>(std::hash<std::string_view>{}(text) & std::numeric_limits<int>::max());
+  return static_cast<int>(std::hash<std::string_view>{}(text)&std::numeric_limits<int>::max());
 }
 
 void duplicate(Comm& comm, const Hints& hints, MPI_Comm* newcomm) {
@@ -43,8 +43,8 @@ void start_duplicate(Comm& comm, const Hints& hints, MPI_Comm* newcomm, MPI_Requ
 
 void check_leader(const Comm& comm, const char* argument, int leader) {
   if (leader >= 0 && leader < comm.size()) return;
-  throw Failure(MPI_ERR_RANK, fmt::format("{} is {}: the ranks of its communicator are 0 to {}", argument, leader,
-                                          comm.size() - 1));
+  throw Failure(MPI_ERR_RANK,
+                fmt::format("{} is {}: the ranks of its communicator are 0 to {}", argument, leader, comm.size() - 1));
 }
 
 void check_tag(int tag) {
@@ -94,8 +94,7 @@ void comm_create_group(Comm& comm, Group& group, int tag, MPI_Comm* newcomm) {
   *newcomm = MPI_COMM_NULL;
   message::Context& context = *comm.context;
   if (!group.ranks.position(Process::current()->job().rank())) return;
-  *newcomm =
-      handle_or_null(new_comm(comm, message::create_context(context.runtime(), group.ranks, context.id(), tag)));
+  *newcomm = handle_or_null(new_comm(comm, message::create_context(context.runtime(), group.ranks, context.id(), tag)));
 }
 
 void comm_create_from_group(Group& group, const char* stringtag, Info* info, Errhandler& errhandler,

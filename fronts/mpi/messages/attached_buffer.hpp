@@ -17,7 +17,7 @@ namespace tonari::mpi {
 ///
 /// Life:    destroying it waits until all messages have left.
 /// Threads: any.
-/// Costs:   a send places its data behind those of the last one, and looks for other room only if there is none. It
+/// Costs:   a send places its data behind the data of the last one, and looks for other room only if there is none. It
 /// looks
 ///          which sends are complete if there are few, otherwise once each time that their number has doubled.
 class AttachedBuffer {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <span>
 
-// The only files that know how the data of a message lie in a program's memory.
+// The only files that know where the data of a message are in a program's memory.
 namespace tonari::mpi {
 
 [[noreturn, gnu::cold]] void fail_address(const void* address);
@@ -63,7 +63,7 @@ tonari::Request receive_from_nobody() noexcept;
 tonari::Request start_receive_matched(message::Operation& probe, const Buffer& data);
 
 /// The same for plain data and a rank of the job, with a context id that only the front uses: for messages that must
-/// not meet those of the program.
+/// not meet the program's messages.
 tonari::Request start_send(Comm& comm, std::span<const std::byte> bytes, int job_rank, int tag,
                            std::uint32_t context_id, SendMode mode);
 tonari::Request start_receive(Comm& comm, std::span<std::byte> bytes, int job_rank, int tag, std::uint32_t context_id);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-// The texts of errors that messages meet, out of the way of those that meet none.
+// The texts of errors that messages meet, out of the way of messages that meet no error.
 namespace tonari::mpi {
 
 /// Says why a send failed, and what to do.
@@ -13,7 +13,7 @@ namespace tonari::mpi {
 [[gnu::cold]] std::string text_of_receive(const Result<Envelope>& result, std::size_t buffer_bytes);
 
 [[noreturn, gnu::cold]] void fail_send(Status status, int dest, int tag);
-/// `comm`: whose error handler hears of it.
+/// `comm`: its error handler hears of the error.
 [[noreturn, gnu::cold]] void fail_receive(Comm& comm, const Result<Envelope>& result, std::size_t buffer_bytes);
 
 }  // namespace tonari::mpi

@@ -24,7 +24,7 @@ struct Plan {
   std::uint64_t partition_bytes;
 };
 
-/// The ids of plans and of partitions; those of communicators are below 2^31.
+/// The ids of plans and of partitions; ids of communicators are below 2^31.
 inline std::uint32_t plans_id(const Comm& comm) noexcept { return comm.context->id() | 0x80000000; }
 inline std::uint32_t partitions_id(const Comm& comm) noexcept { return comm.context->collective_id() | 0x80000000; }
 

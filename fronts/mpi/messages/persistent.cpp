@@ -59,7 +59,8 @@ MPI_Request make(Request::Kind kind, Comm& comm, std::unique_ptr<Conduct> conduc
 void start(MPI_Request handle) {
   Request* const request = find(handle);
   const bool can_start = request != nullptr && request->is_persistent;
-  if (!can_start) throw Failure(MPI_ERR_REQUEST, "request is not persistent: a function named ..._init makes those");
+  if (!can_start)
+    throw Failure(MPI_ERR_REQUEST, "request is not persistent: functions named ..._init make persistent requests");
   if (request->is_active) {
     throw CommFailure(MPI_ERR_REQUEST, "request is active already: wait for it before it is started again",
                       request->comm);

@@ -32,7 +32,8 @@ bool are_complete(const Handles& handles) {
   });
 }
 
-// Returns the index of a complete request; the number of handles if none is active; nothing if none is complete.
+// Returns the index of a complete request; the number of handles if no request is active; nothing if no request is
+// complete.
 std::optional<std::size_t> find_complete(const Handles& handles) {
   std::size_t found = handles.size();
   bool has_active = false;

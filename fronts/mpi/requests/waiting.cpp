@@ -59,7 +59,7 @@ void wait_for_all(const Handles& handles) {
   }
 }
 
-// Returns the index of a complete request, or the number of handles if none is active.
+// Returns the index of a complete request, or the number of handles if no request is active.
 std::size_t wait_for_one(const Handles& handles) {
   Running running(handles);
   for (;;) {

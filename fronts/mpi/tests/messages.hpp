@@ -42,7 +42,7 @@ inline void check_status(const MPI_Status& status, int source, int tag, MPI_Coun
   CHECK(!is_cancelled(status));
 }
 
-/// Bytes that differ from those of other messages.
+/// Bytes that differ from the bytes of other messages.
 inline std::vector<unsigned char> payload(std::size_t bytes, unsigned seed) {
   std::vector<unsigned char> made(bytes);
   for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<unsigned char>((i * 31 + i / 251 + seed) % 253);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares mpi.h and libmpi_abi.so.1 with those of MPICH, which `scripts/setup mpi` fetches.
+"""Compares mpi.h and libmpi_abi.so.1 with the ones of MPICH, which `scripts/setup mpi` fetches.
 
 Usage: standard_abi.py HEADER_FOLDER LIBRARY FUNCTIONS_TABLE. Exits with 77 if MPICH's are not there.
 """

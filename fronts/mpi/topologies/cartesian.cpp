@@ -148,7 +148,8 @@ void cart_rank(Comm& comm, const int* coords, int* rank) {
   if (*rank >= 0) return;
   std::string text;
   for (std::size_t i = 0; i < grid.extents.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(coords[i]);
-  throw Failure(MPI_ERR_ARG, fmt::format("coords is ({}), which is outside the grid in a dimension without period", text));
+  throw Failure(MPI_ERR_ARG,
+                fmt::format("coords is ({}), which is outside the grid in a dimension without period", text));
 }
 
 void cart_shift(Comm& comm, int direction, int disp, int* rank_source, int* rank_dest) {

@@ -10,8 +10,8 @@ namespace tonari::mpi {
 
 namespace {
 
-// Extents of this product, the largest first, as close to each other as possible. Tries the divisors of `number` for the
-// first extent, from the smallest that can be the largest extent on, and so on for the rest.
+// Extents of this product, the largest first, as close to each other as possible. Tries the divisors of `number` for
+// the first extent, from the smallest that can be the largest extent on, and so on for the rest.
 bool balance(int number, std::size_t dimensions, int largest, std::vector<int>& extents) {
   if (dimensions == 1) {
     if (number > largest) return false;

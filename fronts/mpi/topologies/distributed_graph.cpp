@@ -56,7 +56,7 @@ struct Edge {
   int weight;
 };
 
-// Tells each edge to its source and to its destination. Returns the edges that begin here, and those that end here.
+// Tells each edge to its source and to its destination. Returns the edges that begin here, and the edges that end here.
 std::array<std::vector<Edge>, 2> tell_ends(Comm& comm, const std::vector<Edge>& edges) {
   const auto size = static_cast<std::size_t>(comm.size());
   Communicator ranks = message::Communicators::borrow(*comm.context);
