@@ -20,13 +20,15 @@ inline constexpr int ranks_on_a_board_max = 64;
 
 class MessageRuntime;
 
-/// The numbers by which messages of one communicator are kept apart from all others. A communicator has four, from its
+/// The numbers by which messages of one communicator are kept apart from all others. A communicator has six, from its
 /// id on: messages from point to point carry the first one.
-inline constexpr std::uint32_t ids_per_context = 4;
+inline constexpr std::uint32_t ids_per_context = 6;
 inline constexpr std::uint32_t collective_id_offset = 1;
 /// Messages that make communicators of some of its ranks, and inter-communicators, see creation.hpp.
 inline constexpr std::uint32_t creation_id_offset = 2;
 inline constexpr std::uint32_t inter_creation_id_offset = 3;
+/// Two for messages of fronts that must not meet the messages of programs.
+inline constexpr std::uint32_t front_id_offset = 4;
 inline constexpr std::uint32_t world_context_id = 0;
 /// The largest id of a communicator. Above are ids that no communicator has.
 inline constexpr std::uint32_t context_id_max = 0xffffffc0;

@@ -13,7 +13,7 @@
 //   peer_gone   a rank that the call needs died. Other ranks may have the new communicator.
 //   invalid     an argument is wrong. All ranks that would wait for this one return it too, unless the call says
 //               otherwise.
-//   no_memory   the system refused memory, or all communicator numbers of the job are used: 2^30, which are not reused.
+//   no_memory   the system refused memory, or all communicator numbers of the job are used: 7e8, which are not reused.
 //
 // The context lives as long as one of its owners, and must end before the job does.
 //

@@ -2,6 +2,7 @@
 
 #include "message/message_runtime.hpp"
 #include "message/requests.hpp"
+#include "message/typed.hpp"
 #include "mpi/messages/peers.hpp"
 #include "mpi/status.hpp"
 
@@ -13,18 +14,11 @@
 namespace tonari::mpi {
 
 using message::Context;
+using message::LayoutCursor;
 using message::MessageRuntime;
 using message::Operation;
 using message::Requests;
 using message::State;
-
-namespace {
-
-[[noreturn]] void fail_layout() {
-  throw Failure(MPI_ERR_UNSUPPORTED_OPERATION, "messages of datatypes with gaps are not supported yet");
-}
-
-}  // namespace
 
 void fail_address(const void* address) {
   const auto number = number_of(address);
@@ -39,14 +33,16 @@ void fail_length(MPI_Count count, std::size_t element_bytes) {
                                            element_bytes));
 }
 
+LayoutCursor Buffer::cursor() const { return mpi::cursor(address_, count_, *type_); }
+
 void Buffer::pack(std::byte* to) const {
-  if (!is_plain()) fail_layout();
+  if (!is_plain()) return cursor().pack(0, to, bytes_);
   if (bytes_ != 0) std::memcpy(to, address_, bytes_);
 }
 
 void Buffer::unpack(std::span<const std::byte> from) const {
-  if (!is_plain()) fail_layout();
   const std::size_t bytes = std::min(bytes_, from.size());
+  if (!is_plain()) return cursor().unpack(0, from.data(), bytes);
   if (bytes != 0) std::memcpy(write().data(), from.data(), bytes);
 }
 
@@ -79,21 +75,31 @@ tonari::Request start_receive(Comm& comm, std::span<std::byte> bytes, int job_ra
 
 tonari::Request start_send(Comm& comm, const Buffer& data, int dest, int tag, SendMode mode) {
   if (dest == MPI_PROC_NULL) return {};
-  if (!data.is_plain()) fail_layout();
+  if (!data.is_plain()) return message::start_send(*comm.context, data.cursor(), dest, tag, mode);
   return start_send(comm, data.read(), job_rank_of(comm, dest), tag, comm.context->id(), mode);
 }
 
 tonari::Request start_receive(Comm& comm, const Buffer& data, int source, int tag) {
   if (source == MPI_PROC_NULL) return receive_from_nobody();
-  if (!data.is_plain()) fail_layout();
+  if (!data.is_plain()) return message::start_receive(*comm.context, data.cursor(), source, runtime_tag(tag));
   return start_receive(comm, data.write(), job_source_of(comm, source), runtime_tag(tag), comm.context->id());
 }
 
 tonari::Request receive_from_nobody() noexcept { return Requests::completed({Status::ok, envelope_of_nobody()}); }
 
 tonari::Request start_receive_matched(Operation& probe, const Buffer& data) {
-  if (!data.is_plain()) fail_layout();
-  probe.call.context->runtime().receive_matched(probe, data.write());
+  MessageRuntime& runtime = probe.call.context->runtime();
+  std::span<std::byte> bytes = data.write();
+  if (!data.is_plain()) {
+    const LayoutCursor cursor = data.cursor();
+    if (const auto dense = cursor.dense()) {
+      bytes = *dense;
+    } else {
+      runtime.scatter(probe, cursor);
+      bytes = {static_cast<std::byte*>(nullptr), data.bytes()};
+    }
+  }
+  runtime.receive_matched(probe, bytes);
   return Requests::started(&probe);
 }
 

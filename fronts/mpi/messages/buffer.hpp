@@ -37,6 +37,8 @@ class Buffer {
   [[nodiscard]] std::span<std::byte> write() const noexcept {
     return {static_cast<std::byte*>(const_cast<void*>(address_)), bytes_};
   }
+  /// The data of any type.
+  [[nodiscard]] message::LayoutCursor cursor() const;
   /// Copies all data to `to`, without gaps.
   void pack(std::byte* to) const;
   /// Copies data without gaps from `from` into the buffer, at most all of it.
@@ -63,7 +65,7 @@ tonari::Request receive_from_nobody() noexcept;
 tonari::Request start_receive_matched(message::Operation& probe, const Buffer& data);
 
 /// The same for plain data and a rank of the job, with a context id that only the front uses: for messages that must
-/// not meet the program's messages.
+/// not meet messages of the program.
 tonari::Request start_send(Comm& comm, std::span<const std::byte> bytes, int job_rank, int tag,
                            std::uint32_t context_id, SendMode mode);
 tonari::Request start_receive(Comm& comm, std::span<std::byte> bytes, int job_rank, int tag, std::uint32_t context_id);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-// The texts of errors that messages meet, out of the way of messages that meet no error.
+// The texts of errors that messages meet, out of the way of messages without errors.
 namespace tonari::mpi {
 
 /// Says why a send failed, and what to do.
@@ -13,7 +13,7 @@ namespace tonari::mpi {
 [[gnu::cold]] std::string text_of_receive(const Result<Envelope>& result, std::size_t buffer_bytes);
 
 [[noreturn, gnu::cold]] void fail_send(Status status, int dest, int tag);
-/// `comm`: its error handler hears of the error.
+/// The error handler of `comm` hears of it.
 [[noreturn, gnu::cold]] void fail_receive(Comm& comm, const Result<Envelope>& result, std::size_t buffer_bytes);
 
 }  // namespace tonari::mpi

@@ -24,9 +24,9 @@ struct Plan {
   std::uint64_t partition_bytes;
 };
 
-/// The ids of plans and of partitions; ids of communicators are below 2^31.
-inline std::uint32_t plans_id(const Comm& comm) noexcept { return comm.context->id() | 0x80000000; }
-inline std::uint32_t partitions_id(const Comm& comm) noexcept { return comm.context->collective_id() | 0x80000000; }
+/// The context ids of plans and of partitions.
+inline std::uint32_t plans_id(const Comm& comm) noexcept { return comm.context->id() + message::front_id_offset; }
+inline std::uint32_t partitions_id(const Comm& comm) noexcept { return plans_id(comm) + 1; }
 
 /// A program's buffer of partitions.
 struct Partitions {

@@ -7,7 +7,7 @@
 namespace tonari::mpi {
 
 /// Returns the rank in the job of a rank that sends and receives name.
-inline int job_rank_of(const Comm& comm, int rank) noexcept { return job::rank_at(comm.context->group(), rank); }
+inline int job_rank_of(const Comm& comm, int rank) noexcept { return job::rank_at(comm.context->peers(), rank); }
 /// The same for receives: MPI_ANY_SOURCE has the same number in both.
 inline int job_source_of(const Comm& comm, int rank) noexcept { return rank < 0 ? -1 : job_rank_of(comm, rank); }
 /// MPI_ANY_TAG is a negative number of its own.

@@ -32,7 +32,7 @@ bool are_complete(const Handles& handles) {
   });
 }
 
-// Returns the index of a complete request; the number of handles if no request is active; nothing if no request is
+// Returns the index of a complete request; the number of handles if no request is active; nothing if no active one is
 // complete.
 std::optional<std::size_t> find_complete(const Handles& handles) {
   std::size_t found = handles.size();

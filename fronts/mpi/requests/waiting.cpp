@@ -44,18 +44,23 @@ void wait_for_all(const Handles& handles) {
   Running running(handles);
   for (bool is_first = true;; is_first = false) {
     bool is_waiting = false;
+    bool may_sleep = true;  // false if a request waits for something that does not wake this thread
     running.clear();
     for (std::size_t i = 0; i < handles.size(); ++i) {
       Request* const request = handles.active(i);
-      // At first looks at none: the wait looks at all of them.
+      // At first looks at no operation: the wait looks at all of them.
       const bool is_running = is_first && request != nullptr && !request->running.complete();
       if (request == nullptr || (!is_running && request->advance())) continue;
       is_waiting = true;
-      if (!request->running.complete()) running.add(*request);
+      may_sleep = may_sleep && !request->running.complete();
+      running.add(*request);
     }
     if (!is_waiting) return;
-    if (running.all().empty()) make_progress_and_yield();
-    message::wait_all(running.all());
+    if (may_sleep) {
+      message::wait_all(running.all());
+    } else {
+      make_progress_and_yield();
+    }
   }
 }
 

@@ -70,7 +70,7 @@ void flush() {
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   MPI_Comm_flush_buffer(MPI_COMM_WORLD);
   MPI_Waitall(1, &requests[1], MPI_STATUSES_IGNORE);
-  MPI_Buffer_flush();  // no buffer is attached to the process
+  MPI_Buffer_flush();  // the process has no buffer
   MPI_Buffer_iflush(&requests[0]);
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   void* address = nullptr;

@@ -10,8 +10,8 @@ namespace test {
 
 /// Length of the message in bytes.
 inline MPI_Count length(const MPI_Status& status) {
-  MPI_Count bytes = 0;
-  std::memcpy(&bytes, &status.MPI_internal[1], sizeof bytes);
+  MPI_Count bytes = -1;
+  MPI_Get_count_c(&status, MPI_BYTE, &bytes);
   return bytes;
 }
 
