@@ -187,12 +187,13 @@ class PartitionedReceive final : public Conduct {
 
   // Called under the lock. Returns true if all partitions of the sender that touch this one are here.
   bool look(int partition) {
-    const std::size_t bytes = data_.bytes();
-    const std::size_t sent_bytes = receives_->partition_bytes();
-    if (bytes == 0 || sent_bytes == 0) return true;
     auto& all = receives_->all();
+    const bool has_bytes = data_.bytes() != 0 && receives_->partition_bytes() != 0;
+    // Without data they are compared as if both sides had as many bytes as partitions of the other.
+    const std::size_t bytes = has_bytes ? data_.bytes() : all.size();
+    const std::size_t sent_bytes = has_bytes ? receives_->partition_bytes() : static_cast<std::size_t>(data_.count);
     const std::size_t begin = static_cast<std::size_t>(partition) * bytes;
-    const std::size_t end = std::min<std::size_t>((begin + bytes - 1) / sent_bytes + 1, all.size());
+    const std::size_t end = std::min((begin + bytes - 1) / sent_bytes + 1, all.size());
     for (std::size_t i = begin / sent_bytes; i < end; ++i) {
       if (!Requests::advance(all[i])) return false;
     }

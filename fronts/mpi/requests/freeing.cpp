@@ -73,7 +73,8 @@ void request_free(MPI_Request* request) {
 
 void cancel(MPI_Request* request) {
   Request& asked = find_made_request(*request);
-  if (!asked.is_active || asked.advance()) return;
+  const bool is_told = asked.kind == Request::Kind::generalised;  // its callback hears also that it is complete
+  if (!asked.is_active || (!is_told && asked.advance())) return;
   switch (asked.kind) {
     case Request::Kind::send: return;  // it goes on: a message that has left cannot be withdrawn
     case Request::Kind::receive:

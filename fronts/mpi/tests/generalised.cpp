@@ -83,6 +83,9 @@ void cancel_and_free() {
   CHECK_EQUAL(state.cancels, 1);
   CHECK_EQUAL(state.was_complete, 0);
   MPI_Grequest_complete(request);
+  MPI_Cancel(&request);
+  CHECK_EQUAL(state.cancels, 2);
+  CHECK_EQUAL(state.was_complete, 1);
   MPI_Status status;
   int flag = 0;
   MPI_Request_get_status(request, &flag, &status);

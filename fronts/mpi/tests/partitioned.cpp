@@ -119,6 +119,20 @@ void mark_ready_in_threads() {
   }
 }
 
+// Partitions without data arrive like any others.
+void send_nothing() {
+  Pair pair(3, 3, 0);
+  pair.start(0);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(!has_arrived(pair.requests[1], i));
+    test::meet();
+    MPI_Pready(i, pair.requests[0]);
+    while (!has_arrived(pair.requests[1], i)) {
+    }
+  }
+  MPI_Waitall(2, pair.requests, MPI_STATUSES_IGNORE);
+}
+
 // They meet neither each other out of order nor ordinary messages of the same tag.
 void match_in_order() {
   int ordinary = 0;
@@ -169,6 +183,7 @@ int main(int argc, char** argv) {
   }
   for (int i = 0; i < 50; ++i) wait_for_sends_first();
   watch_partitions();
+  send_nothing();
   mark_ready_in_threads();
   match_in_order();
   use_nobody();
