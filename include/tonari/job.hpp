@@ -115,6 +115,12 @@ class Job {
   /// the process instead of returning false.
   [[nodiscard]] bool alive(JobRank rank) const noexcept;
 
+  /// Ends the whole job: the processes of all ranks end at once, also of ranks with a handler for deaths, and run no
+  /// destructors. `tonari run` exits with `code`, which a launcher with PMIx is told too, and one line names this rank
+  /// and the code. An exit status is the low 8 bits of `code`, or 1 if they are 0. If several ranks abort, the first
+  /// one counts. Text that this process has written to stdout is not lost. Any thread may call it.
+  [[noreturn]] void abort(int code) noexcept;
+
   /// For the layers of tonari: the session behind this job.
   [[nodiscard]] job::Session& session() noexcept { return *session_; }
 

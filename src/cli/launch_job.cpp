@@ -167,6 +167,10 @@ void LaunchedJob::hear_failures() {
     failed_ = true;
     if (failure->rank >= 0) at(failure->rank).explained = true;
     if (!quiet_) forwarder_.say(failure->text);
+    if (failure->aborts && !cause_) {
+      status_ = failure->exit_status;
+      stop_at(Clock::now() + patience, true);
+    }
     if (failure->stops && !cause_) {
       cause_ = failure->rank;
       quiet_ = true;  // the other ranks end because of this one

@@ -249,6 +249,19 @@ void Arena::mark_dead(int rank, int signal, int exit_status) noexcept {
   ring_all_doorbells();
 }
 
+void Arena::abort(int rank, int code) noexcept {
+  std::uint64_t none = 0;
+  const auto word = static_cast<std::uint64_t>(rank + 1) << 32 | static_cast<std::uint32_t>(code);
+  header().abort.compare_exchange_strong(none, word, std::memory_order_relaxed);  // the word is all that is published
+  ring_all_doorbells();
+}
+
+std::optional<Arena::Abort> Arena::aborted() const noexcept {
+  const std::uint64_t word = header().abort.load(std::memory_order_relaxed);
+  if (word == 0) return std::nullopt;
+  return Abort{static_cast<int>(word >> 32) - 1, static_cast<int>(static_cast<std::uint32_t>(word))};
+}
+
 void Arena::ring_all_doorbells() noexcept {
   futex_wake(header().deaths, INT_MAX);
   futex_wake(header().left, INT_MAX);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -141,6 +142,7 @@ struct alignas(cache_line_bytes) ArenaHeader {
   alignas(cache_line_bytes) std::atomic<std::uint32_t> deaths{0};  // ranks that died; also a futex
   std::atomic<std::uint32_t> cards{0};  // ranks whose address has been published; also a futex
   std::atomic<std::uint32_t> left{0};   // ranks that left or died; also a futex
+  std::atomic<std::uint64_t> abort{0};  // not 0: the rank that ended the job, plus 1, << 32 | the code
   alignas(cache_line_bytes) std::atomic<std::uint32_t> context{0};  // next free context of a communicator
   std::atomic<std::uint32_t> pool_taken{0};                         // granules that were handed out; see pool.hpp
   std::uint32_t pool_granules = 0;                                  // size of the pool, which follows the segments
@@ -200,6 +202,17 @@ class Arena {
   /// Records a death and wakes every rank that may wait for it. Later calls for the same rank do nothing, nor do calls
   /// for a rank that has left. Called by the rank itself, or by another process after the rank's process has ended.
   void mark_dead(int rank, int signal, int exit_status) noexcept;
+  /// A rank's call of Job::abort().
+  struct Abort {
+    int rank;
+    int code;
+
+    [[nodiscard]] int exit_status() const noexcept { return (code & 0xff) != 0 ? code & 0xff : 1; }
+  };
+  /// Records that `rank` ends the job, unless another rank has done so before, and wakes all ranks.
+  void abort(int rank, int code) noexcept;
+  /// Returns the first rank that has ended the job, if any.
+  [[nodiscard]] std::optional<Abort> aborted() const noexcept;
   /// Wakes the thread of a rank of this host that sleeps on the rank's doorbell (or, below, its service thread).
   void ring_doorbell(int rank) noexcept {
     ring(rank, block(rank).doorbell, block(rank).doorbell_socket, Doorbell::waiting);

@@ -26,6 +26,8 @@ Statistics Job::statistics() const noexcept { return session_->block().counters.
 
 void Job::on_death(std::function<void(const Death&)> handler) { session_->on_death(std::move(handler)); }
 
+void Job::abort(int code) noexcept { session_->abort(code); }
+
 bool Job::alive(JobRank rank) const noexcept { return session_->alive(rank.value()); }
 
 }  // namespace tonari

@@ -18,9 +18,10 @@ namespace tonari::job {
 
 /// A failure of a rank or of joining, as reported to the user and to the code that runs the server.
 struct Failure {
-  int rank = -1;      ///< The rank that ended; -1: no rank ended, but some did not join.
-  std::string text;   ///< One line, without the program's name in front and without a newline.
-  bool stops = true;  ///< The other ranks must end. False if each of them has a death handler or has ended already.
+  int rank = -1;        ///< The rank that ended; -1: no rank ended, but some did not join.
+  std::string text;     ///< One line, without the program's name in front and without a newline.
+  bool stops = true;    ///< The other ranks must end. False if each of them has a death handler or has ended already.
+  bool aborts = false;  ///< The rank has ended the whole job by Job::abort(), also ranks with a death handler.
   int exit_status =
       1;  ///< Exit status of the failed process, in the convention of shells. Never 0. Not exact if a wrapper hides it.
 };
@@ -103,6 +104,7 @@ class JobServer {
   void limit_passed();
   void stop_joining(int rank, std::string text, const Ending& ending);
   void process_ended(int rank);
+  void report_abort();
   void report_marked_deaths();
   void report(int rank, std::string text, const Ending& ending, Others others);
   [[nodiscard]] Others others_than(int rank) const noexcept;
@@ -125,6 +127,7 @@ class JobServer {
   int tested_ = 0;
   bool open_ = false;     // `go` was sent
   bool stopped_ = false;  // joining failed
+  bool aborted_ = false;  // the call of Job::abort() was reported
   std::deque<Failure> failures_;
 };
 

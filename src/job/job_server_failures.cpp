@@ -24,6 +24,7 @@ constexpr std::string_view lives(int count) noexcept { return count == 1 ? "live
 void JobServer::program_ended(int rank, pid_t process, const Ending& ending) {
   door(rank).program = ending;
   door(rank).program_pid = process;
+  report_abort();
   look_for_the_missing();
 }
 
@@ -69,9 +70,10 @@ void JobServer::stop_joining(int rank, std::string text, const Ending& ending) {
 void JobServer::process_ended(int rank) {
   Door& at = door(rank);
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, at.process.number(), nullptr);
+  report_abort();
   report_marked_deaths();
   at.ended = true;
-  if (at.reported) return;
+  if (at.reported || aborted_) return;
 
   const auto phase = arena_.block(rank).phase.load(std::memory_order_acquire);
   if (phase == Phase::left || (phase == Phase::leaving && arena_.all_leave())) return;
@@ -88,6 +90,17 @@ void JobServer::process_ended(int rank) {
   const Others others = others_than(rank);  // counted before the other ranks learn of the death
   arena_.mark_dead(rank, ending.signal, ending.status);
   report(rank, std::move(text), ending, others);
+}
+
+// Called before the end of a rank is reported: an abort ends all ranks, and the aborting rank need not be the first.
+void JobServer::report_abort() {
+  const auto abort = arena_.aborted();
+  if (!abort || std::exchange(aborted_, true)) return;
+  const auto [stopped, living_on] = others_than(abort->rank);
+  report(abort->rank,
+         fmt::format("{} aborted the job with code {}", name_of(abort->rank, door(abort->rank).pid), abort->code),
+         {.signal = 0, .status = abort->exit_status()}, {.stopped = stopped + living_on, .living_on = 0});
+  failures_.back().aborts = true;
 }
 
 // Reports ranks that marked themselves dead because an exception made them leave. Their processes may continue.

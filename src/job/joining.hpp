@@ -34,6 +34,7 @@ class JoiningRun final : public Joining {
   JoiningRun(std::string name, std::string secret, int rank);
   Membership join(const Settings& settings) override;
   Addresses exchange(std::span<const std::byte> address) override;
+  void abort(int, const std::string&) noexcept override {}  // the starter sees it in the arena, and says it
   bool starter_alive() noexcept override;
 
  private:
@@ -58,6 +59,8 @@ class JoiningPmix final : public Joining {
   Membership join(const Settings& settings) override;
   Addresses exchange(std::span<const std::byte> address) override;
   bool starter_reports_deaths() const noexcept override { return false; }
+  void abort(int exit_status, const std::string& line) noexcept override;
+  std::chrono::milliseconds abort_patience() const noexcept override { return std::chrono::seconds{2}; }
   bool starter_alive() noexcept override;
 
  private:

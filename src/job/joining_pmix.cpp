@@ -73,6 +73,11 @@ Addresses JoiningPmix::exchange(std::span<const std::byte> address) {
   return client_->exchange("tonari.address", address, limit_);
 }
 
+void JoiningPmix::abort(int exit_status, const std::string& line) noexcept {
+  Joining::abort(exit_status, line);
+  client_->abort(exit_status);
+}
+
 bool JoiningPmix::starter_alive() noexcept { return pmix::Client::connected(); }
 
 }  // namespace tonari::job

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -28,7 +29,16 @@ constexpr std::chrono::milliseconds heartbeat{500};   // interval at which the s
 constexpr std::chrono::milliseconds leave_look{100};  // interval at which a leaving rank checks the others itself
 
 // Ends the process at once. No destructor may run, because destructors would wait for ranks that are dead.
-[[noreturn]] void stop_process() noexcept { ::_exit(1); }
+[[noreturn]] void stop_process(int status = 1) noexcept { ::_exit(status); }
+
+// Writes out what the program has printed. Skips a stream that a thread is using: it may never let go of it.
+void flush_output() noexcept {
+  for (std::FILE* const stream : {stdout, stderr}) {
+    if (::ftrylockfile(stream) != 0) continue;
+    std::fflush(stream);
+    ::funlockfile(stream);
+  }
+}
 
 }  // namespace
 
@@ -165,6 +175,34 @@ void Session::on_death(std::function<void(const Death&)> handler) {
   arena().ring_service_doorbell(rank());  // handles deaths that came before it
 }
 
+void Joining::abort(int /*exit_status*/, const std::string& line) noexcept { write_line(line); }
+
+void Session::abort(int code) noexcept {
+  Arena::Abort first{rank(), code};
+  if (in_own_process()) {
+    flush_output();
+    arena().abort(rank(), code);
+    first = *arena().aborted();
+    if (first.rank == rank()) {
+      joining_->abort(first.exit_status(), fmt::format("tonari: rank {} (pid {}, host {}) aborted the job with code {}",
+                                                       rank(), ::getpid(), host_name_, first.code));
+    }
+  }
+  stop_process(first.exit_status());
+}
+
+// If several ranks abort, or several threads of one, each names the first.
+void Session::notice_abort() noexcept {
+  constexpr std::chrono::seconds own_patience{5};  // for Joining::abort(), which the aborting thread calls meanwhile
+  const auto abort = arena().aborted();
+  if (!abort) return;
+  const std::uint64_t now_ns = monotonic_ns();
+  if (abort_seen_ns_ == 0) abort_seen_ns_ = now_ns;
+  const std::chrono::nanoseconds patience =
+      abort->rank == rank() || threads() ? std::chrono::nanoseconds{own_patience} : joining_->abort_patience();
+  if (now_ns - abort_seen_ns_ >= static_cast<std::uint64_t>(patience.count())) stop_process(abort->exit_status());
+}
+
 Session::Attachment* Session::attachment() noexcept {
   const std::lock_guard guard(attach_mutex_);
   return attachment_.get();
@@ -190,6 +228,7 @@ void Session::serve_until_stopped() noexcept {
     // Read before the checks below: a later event changes it.
     const auto seen = doorbell.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;  // pairs with (3)
+    notice_abort();
     notice_deaths();
     if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
       looked_ns = now_ns;
@@ -267,6 +306,7 @@ bool Session::outlives_deaths() const noexcept {
 // Any thread may call it. The starter reports the reason in one line for all ranks, if it can.
 void Session::stop_for(int dead) const noexcept {
   while (stops_.test_and_set(std::memory_order_relaxed)) ::pause();  // another thread is ending the process
+  if (const auto abort = arena().aborted()) stop_process(abort->exit_status());
   if (!joining_->starter_reports_deaths()) {
     write_line(fmt::format("tonari: rank {} stops because rank {} (host {}) {}", rank(), dead, host_name_of(dead),
                            how_it_went(dead)));

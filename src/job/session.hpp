@@ -50,6 +50,11 @@ class Joining {
   virtual Addresses exchange(std::span<const std::byte> address) = 0;
   /// True if the starter reports why the job ends after a rank has died; otherwise each rank reports it.
   virtual bool starter_reports_deaths() const noexcept { return true; }
+  /// Has the starter end all ranks with this exit status, because this rank aborts the job. Says so by `line`, unless
+  /// the starter does. The caller then ends its process.
+  virtual void abort(int exit_status, const std::string& line) noexcept;
+  /// Time that the starter has to end the ranks of an aborted job before they end by themselves.
+  virtual std::chrono::milliseconds abort_patience() const noexcept { return std::chrono::milliseconds{0}; }
   /// Called about twice per second by the service thread. If it returns false, the process stops.
   virtual bool starter_alive() noexcept { return true; }
 };
@@ -134,6 +139,8 @@ class Session {
   [[nodiscard]] spdlog::logger& log() const noexcept { return *log_; }
 
   void on_death(std::function<void(const Death&)> handler);
+  /// See Job::abort().
+  [[noreturn]] void abort(int code) noexcept;
   /// Returns false if the rank died and this process survives that. If the death must end the process, the call does
   /// not return, so that no call returns peer_gone just before the end.
   [[nodiscard]] bool alive(int rank) const noexcept {
@@ -183,6 +190,7 @@ class Session {
   void serve_until_stopped() noexcept;  // runs on the service thread
   void stop_service() noexcept;
   void notice_deaths() noexcept;
+  void notice_abort() noexcept;
   void notice_leavers() noexcept;
   void tell_of_full_peer(std::uint64_t now_ns) noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
@@ -229,6 +237,7 @@ class Session {
   std::vector<char> left_told_;
   std::uint64_t told_of_wait_since_ns_ = 0;
   std::atomic<std::string_view (*)() noexcept> namer_{nullptr};
+  std::uint64_t abort_seen_ns_ = 0;
   std::thread service_;
 };
 

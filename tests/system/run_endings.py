@@ -192,6 +192,59 @@ class Death(JobTest):
         self.assertRegex(error, r"; stopping 1 of the other ranks, 1 lives on\n")
 
 
+class Abort(JobTest):
+    """Job::abort() ends all ranks, and tonari run says which rank called it."""
+
+    def check(self, answer, status, rank, others, code=None):
+        self.assertEqual(answer[0], status, answer)
+        self.assertRegex(answer[2], rf"^tonari: rank {rank} \(pid \d+, host \S+\) aborted the job with code "
+                                    rf"{status if code is None else code}; {others}\n$")
+
+    def test_an_abort_ends_all_ranks_wherever_they_are(self):
+        job = self.start_actors(5, "join", "only", 1, "wait", "only", 2, "compute", "only", 3, "leave", "only", 4,
+                                "barrier", "only", 0, "read", "only", 0, "abort", 7, stdin=subprocess.PIPE)
+        job.output.wait_for("computing")
+        job.output.wait_for("waiting")
+        self.await_phase(job, 3, "leaving")
+        job.process.stdin.write("go\n")
+        job.process.stdin.flush()
+        self.check(job.end(), 7, 0, "stopping the other 4 ranks")
+
+    def test_the_exit_status_is_the_code_from_1_to_255(self):
+        for code, status in ((1, 1), (255, 255), (0, 1), (256, 1), (261, 5), (-1, 255)):
+            with self.subTest(code=code):
+                self.check(self.actors(3, "join", "only", 1, "abort", code, "wait"), status, 1,
+                           "stopping the other 2 ranks", code)
+
+    def test_an_abort_from_another_thread(self):
+        self.check(self.actors(2, "join", "only", 1, "elsewhere", 9, "barrier"), 9, 1, "stopping the other rank")
+
+    def test_an_abort_ends_ranks_with_a_death_handler(self):
+        answer = self.actors(3, "join", "live", "barrier", "only", 2, "abort", 4, "wait")
+        self.check(answer, 4, 2, "stopping the other 2 ranks")
+        self.assertNotIn("died", answer[1])
+
+    def test_the_first_of_several_aborts_counts(self):
+        answer = self.actors(8, "join", "barrier", "abort", 3)
+        self.check(answer, 3, r"\d", "(stopping .*|no other rank is left in the job)")
+
+    def test_an_abort_loses_no_output(self):
+        answer = self.actors(2, "join", "only", 1, "print", "last words", "only", 1, "abort", 3, "wait")
+        self.check(answer, 3, 1, "stopping the other rank")
+        self.assertIn("last words", answer[1])
+
+    def test_an_abort_under_a_wrapper(self):
+        answer = self.run_job("run", "-n", "2", "sh", "-c", '"$@"; exit 77', "sh", ACTOR, "join", "only", 1, "abort",
+                              "6", "wait")
+        self.check(answer, 6, 1, "stopping the other rank")
+
+    def test_an_abort_of_a_program_that_runs_alone(self):
+        ended = subprocess.run([ACTOR, "join", "abort", "5"], capture_output=True, text=True, check=False,
+                               env=self.environment())
+        self.assertEqual(ended.returncode, 5)
+        self.assertRegex(ended.stderr, r"^tonari: rank 0 \(pid \d+, host \S+\) aborted the job with code 5\n$")
+
+
 class Leaving(JobTest):
     def test_a_rank_that_waits_long_to_leave_names_the_rank_it_waits_for(self):
         job = self.start_actors(2, "join", "only", 0, "leave", "wait", env=self.environment(TONARI_WARN_SECONDS="1"))

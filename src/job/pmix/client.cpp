@@ -239,6 +239,8 @@ void Client::watch_server() noexcept {
 }
 
 // Acquire: pairs with lose_server(), which runs on a thread of PMIx. No data but the flag itself are read.
+void Client::abort(int exit_status) noexcept { library().abort(exit_status, nullptr, nullptr, 0); }
+
 bool Client::connected() noexcept { return !server_lost.load(std::memory_order_acquire); }
 
 }  // namespace tonari::job::pmix

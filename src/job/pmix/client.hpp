@@ -32,6 +32,9 @@ class Client {
   std::vector<std::vector<std::byte>> exchange(const char* key, std::span<const std::byte> bytes,
                                                std::chrono::seconds limit);
 
+  /// Asks the launcher to end all ranks with this exit status. Returns when it has heard that. Any thread.
+  static void abort(int exit_status) noexcept;
+
   /// Returns false once the launcher's server on this host has ended.
   [[nodiscard]] static bool connected() noexcept;
 

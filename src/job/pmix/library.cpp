@@ -54,6 +54,7 @@ Library load() {
   find(handle, "PMIx_Register_event_handler", found.register_event_handler);
   find(handle, "PMIx_Deregister_event_handler", found.deregister_event_handler);
   find(handle, "PMIx_Error_string", found.error_string);
+  find(handle, "PMIx_Abort", found.abort);
   return found;
 }
 

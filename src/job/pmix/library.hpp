@@ -16,6 +16,7 @@ struct Library {
   decltype(&::PMIx_Register_event_handler) register_event_handler;
   decltype(&::PMIx_Deregister_event_handler) deregister_event_handler;
   decltype(&::PMIx_Error_string) error_string;
+  decltype(&::PMIx_Abort) abort;
 };
 
 /// Returns the library. The first call loads it, for the rest of the process. Throws SetupError that names the missing

@@ -3,6 +3,9 @@
 //   join            makes the tonari::Job and says "rank R of N joined"
 //   leave           destroys it and says "left"
 //   say TEXT        prints a line, with {rank} and {pid} filled in
+//   print TEXT      the same, and leaves it in the buffer of stdout
+//   barrier         waits for all ranks of the job
+//   compute         computes without end, after saying "computing"
 //   error TEXT      prints it to standard error
 //   read            reads a line of standard input and says "read LINE", or "no input" at its end
 //   wait            sleeps until a signal ends it, after saying "waiting"
@@ -11,6 +14,8 @@
 //   quick STATUS    calls _exit
 //   return STATUS   returns from main
 //   kill SIGNAL     kills itself
+//   abort CODE      aborts the job
+//   elsewhere CODE  the same from another thread, and waits
 //   throw           throws through the Job and catches it outside; goes on
 //   live            sets a death handler that says "rank R died: signal S status T"
 //   hear            waits until the handler has been called
@@ -20,6 +25,7 @@
 //   but RANK        skips them if it is
 //   chatter COUNT   prints COUNT numbered lines of varying length
 #include <tonari/job.hpp>
+#include <tonari/message.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +41,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -86,8 +93,8 @@ class Actor {
   }
 
   void skip_if(bool skipped) {
-    static const std::set<std::string> with_argument{"say",    "error", "catch", "exit", "quick",
-                                                     "return", "kill",  "only",  "but",  "chatter"};
+    static const std::set<std::string> with_argument{"say",  "error", "catch", "exit",    "quick", "return",   "kill",
+                                                     "only", "but",   "abort", "chatter", "print", "elsewhere"};
     if (skipped && with_argument.contains(take())) ++next_;
   }
 
@@ -103,6 +110,11 @@ class Actor {
     if (word == "quick") ::_exit(number());
     if (word == "return") throw Returned{number()};
     if (word == "kill") return static_cast<void>(::kill(::getpid(), number()));
+    if (word == "abort") job_->abort(number());
+    if (word == "elsewhere") return abort_elsewhere(number());
+    if (word == "print") return static_cast<void>(std::printf("%s\n", fill(take()).c_str()));
+    if (word == "barrier") return static_cast<void>(tonari::Communicator(*job_).barrier());
+    if (word == "compute") return compute();
     if (word == "throw") return throw_through_job();
     if (word == "live") return live();
     if (word == "hear") return heard.wait(0);
@@ -132,6 +144,17 @@ class Actor {
   static void wait() {
     say("waiting");
     for (;;) ::pause();
+  }
+
+  static void compute() {
+    say("computing");
+    for (std::atomic<unsigned> turn{0};; ++turn) {
+    }
+  }
+
+  [[noreturn]] void abort_elsewhere(int code) {
+    std::thread([this, code] { job_->abort(code); }).join();
+    std::abort();  // not reached
   }
 
   static void tell_signal(int number) {
