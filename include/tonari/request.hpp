@@ -61,8 +61,6 @@ class [[nodiscard]] Request {
 
  private:
   friend struct message::Requests;
-  friend std::size_t wait_any(std::span<Request> requests) noexcept;
-  friend Status wait_all(std::span<Request> requests) noexcept;
   explicit Request(message::Operation* operation) noexcept : operation_(operation) {}
   explicit Request(Result<Envelope> result) noexcept : result_(result) {}
   void abandon() noexcept;
@@ -78,19 +76,18 @@ class [[nodiscard]] Request {
 /// Waits until at least one request that was incomplete before the call is complete. Writes the indices of all that are
 /// complete by then to the start of `completed`, which must have room for one index per request, and returns their
 /// number: 0 if all requests were complete before. The requests must belong to one Job.
-[[nodiscard]] inline std::size_t wait_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept {
-  std::size_t open = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (!requests[i].complete()) completed[open++] = i;
-  }
-  if (wait_any(requests) == requests.size()) return 0;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < open; ++i) {
-    if (requests[completed[i]].test().has_value()) completed[count++] = completed[i];
-  }
-  return count;
-}
+[[nodiscard]] std::size_t wait_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept;
 /// Waits for all requests, which must belong to one Job. Returns ok, or the first failure in the order of the span.
 Status wait_all(std::span<Request> requests) noexcept;
+
+// The same without waiting. Each makes progress with all requests, and looks at each once or twice.
+
+/// Returns what wait_any() would return at once, otherwise nothing.
+[[nodiscard]] std::optional<std::size_t> test_any(std::span<Request> requests) noexcept;
+/// Returns what wait_some() would return at once; 0 also if no request that was incomplete before is complete.
+[[nodiscard]] std::size_t test_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept;
+/// Returns what wait_all() would return at once. If not all requests are complete it returns nothing, and none becomes
+/// complete by it.
+[[nodiscard]] std::optional<Status> test_all(std::span<Request> requests) noexcept;
 
 }  // namespace tonari

@@ -41,7 +41,7 @@ inline constexpr std::uint32_t no_parent_id = 0xffffffe0;
 /// ranks of the other side. rank(), size(), hosts() and the collectives of Communicator are about the own side. Sends
 /// and receives of a Schedule name *members*: first the ranks of the own side, then the ranks of the other. The ranks
 /// of both sides start all collectives in the same order, whether a collective exchanges data between the sides or not.
-class Context {
+class Context : public std::enable_shared_from_this<Context> {
  public:
   /// `places`: the board of each of its ranks, in order; empty if the communicator uses no boards.
   Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places);

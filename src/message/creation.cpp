@@ -65,8 +65,8 @@ Status play(Context& context, Write&& write) noexcept {
   return start_collective(context, job::Wait::broadcast, std::forward<Write>(write)).wait().status;
 }
 
-/// Messages by which the ranks of a context make a context of all of them, as executed by one rank: the new id
-/// and, if these ranks may use boards, a free board of each.
+/// The exchange by which the ranks of a context make another context of all of them, as executed by one rank. They tell
+/// each other the new id and, if these ranks may use boards, a free board of each.
 ///
 ///   1. Each side gathers its boards at its rank 0, along a binomial tree.
 ///   2. The two ranks 0 swap what their sides have.
@@ -371,8 +371,7 @@ NewContext create(Context& context, const Group& group) noexcept {
 
 namespace {
 
-// The description of one side: its leader sends it to the other leader, which passes it on to the ranks of its own
-// side.
+// The message of the leader of one side to the other leader, and then to its own side about the other.
 struct SideFacts {
   Status status = Status::ok;
   int ranks = 0;

@@ -13,12 +13,11 @@
 //   peer_gone   a rank that the call needs died. Other ranks may have the new communicator.
 //   invalid     an argument is wrong. All ranks that would wait for this one return it too, unless the call says
 //               otherwise.
-//   no_memory   the system refused memory, or all communicator numbers of the job are used: 7e8, which are not reused.
+//   no_memory   the system refused memory, or all communicator numbers of the job are used: 2^30, which are not reused.
 //
 // The context lives as long as one of its owners, and must end before the job does.
 //
-// Threads: any. Two calls over the same ranks at once must differ in their arguments: in the context, in
-//          the parent's id or in the tag.
+// Threads: any. Two calls at once must differ in their context, in the parent's id or in the tag.
 namespace tonari::message {
 
 class MessageRuntime;
@@ -33,14 +32,14 @@ using NewContext = Result<std::shared_ptr<Context>>;
 /// Costs: two messages per rank, log2 of the ranks one after the other.
 NewContext create_context(MessageRuntime& runtime, const Group& group, std::uint32_t parent_id, int tag) noexcept;
 
-/// Makes a communicator with the same ranks; with the same sides, if it is an inter-communicator.
+/// Makes a communicator with the same ranks, or an inter-communicator with the same sides.
 NewContext duplicate(Context& context) noexcept;
 /// Starts the same. Once the request is complete with ok, `result` is the new context. The caller keeps `result` and
 /// `context` until then.
 Request start_duplicate(Context& context, std::shared_ptr<Context>& result) noexcept;
 
 /// Makes one communicator per color, of the ranks that pass it. They are ordered by key, and by their rank in `context`
-/// where keys are equal. A rank with a negative color is in none. In an inter-communicator a color becomes an
+/// where keys are equal. A rank with a negative color is in none. A color of an inter-communicator becomes an
 /// inter-communicator of the ranks that pass it on both sides; without ranks on one side it becomes nothing.
 NewContext split(Context& context, int color, int key) noexcept;
 /// Makes a communicator of the ranks of `group` (MPI_Comm_create): a part of the ranks of `context`. Each rank passes a

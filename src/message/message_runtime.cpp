@@ -41,7 +41,7 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
   world_ = std::make_shared<Context>(*this, all, world_context_id, places);
 }
 
-MessageRuntime::~MessageRuntime() = default;
+MessageRuntime::~MessageRuntime() { detached_.clear(abandon_detached); }
 
 MessageRuntime& MessageRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
@@ -119,7 +119,10 @@ void MessageRuntime::receive_other(const Head& head) noexcept {
 }
 
 Step MessageRuntime::advance_slow(Operation& operation) noexcept {
-  if (operation.call.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
+  if (operation.call.kind == Operation::Kind::collective) [[unlikely]] {
+    const bool is_complete = operation.progress.state.load(std::memory_order_relaxed) == State::complete;
+    return is_complete ? Step::done : operation.schedule->advance(operation);
+  }
   const State state = operation.progress.state.load(std::memory_order_acquire);  // pairs with become()
   operation.progress.handled = state;
   switch (state) {
@@ -151,11 +154,13 @@ void MessageRuntime::wait(Operation& operation, job::Wait what) noexcept {
   for_each_leaf(operation, [](Operation& leaf) { leaf.signals.is_awaited.store(true, std::memory_order_relaxed); });
   WaitForOne waiting{*this, operation, what};
   engine_.wait(waiting);
+  finish_due_receives();
 }
 
 Status MessageRuntime::play(SharedCollective& collective, job::Wait what) noexcept {
   WaitForShared waiting{*this, collective, what};
   if (collective.step() != Step::done && !engine_.look_before_waiting(waiting)) engine_.wait(waiting);
+  finish_due_receives();
   return collective.status();
 }
 
@@ -256,6 +261,10 @@ void MessageRuntime::release_ticket(Operation& operation) noexcept {
 void MessageRuntime::waits_long(const Operation& operation, job::Wait what) noexcept {
   waits_long(operation.call.peer, operation.call.tag, what);
   if (operation.call.kind == Operation::Kind::send && operation.call.peer >= 0) engine_.wake_peer(operation.call.peer);
+  // Its sender may have detached it, so that its service thread must send the payload.
+  const bool awaits_payload = operation.call.kind == Operation::Kind::receive &&
+                              operation.progress.state.load(std::memory_order_acquire) == State::matched;
+  if (awaits_payload) engine_.wake_peer(static_cast<int>(operation.head.source));
 }
 
 void MessageRuntime::waits_long(int peer, int tag, job::Wait what) noexcept { engine_.tell_long_wait(what, peer, tag); }

@@ -3,6 +3,7 @@
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
 #include "message/context.hpp"
+#include "message/detached.hpp"
 #include "message/host_collectives.hpp"
 #include "message/incoming.hpp"
 #include "message/operation.hpp"
@@ -116,6 +117,23 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   bool attach_stepwise(fabric::Sleeper* sleeper) noexcept;
   void adopt(Operation& operation) noexcept;
 
+  // A *detached* operation has no request. It goes on, and frees itself when it is complete. The threads of the rank
+  // advance it as deferred work when it has changed: a thread that is in the library, otherwise the service thread.
+  /// Detaches a started operation that is no collective. Its communicator lives on as long. Returns false if there is
+  /// no memory for that: then it still belongs to its request.
+  bool detach(Operation& operation) noexcept;
+  /// Called before a wait or a test returns that an operation is complete: copies the payloads of the detached receives
+  /// that matched before.
+  void finish_due_receives() noexcept {
+    if (due_receives_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      finish_due_receives_slow();
+  }
+
+  /// Makes an operation that complete_foreign() completes. Throws std::bad_alloc.
+  Operation* make_foreign() { return make_operation(Operation::Kind::foreign, *world_); }
+  /// Completes a foreign operation with this status, once. Any thread. Its request may end before the call returns.
+  void complete_foreign(Operation& operation, Status status) noexcept;
+
   /// Cancels a posted receive. Called by its owning thread. Does nothing if it has matched already.
   bool cancel(Operation& operation) noexcept;
   /// Registers `sleeper` to be woken when one of the operations changes; null unregisters. Returns false if one has
@@ -150,6 +168,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void idle() noexcept override;
   void died(int rank) noexcept override;
   void left(int rank) noexcept override;
+  void run_deferred_work() noexcept override;
 
  private:
   [[gnu::noinline]] fabric::Step advance_slow(Operation& operation) noexcept;
@@ -228,6 +247,15 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   fabric::Step withdraw(Operation& operation) noexcept;
   fabric::Step abandon(Operation& operation) noexcept;
 
+  // Detached operations
+  void make_due(Operation& operation) noexcept;
+  void count_not_due(const Operation& operation) noexcept;
+  Operation* take_due() noexcept;
+  void settle_due(Operation& operation, fabric::Step step) noexcept;
+  void retry_blocked() noexcept;
+  [[gnu::cold, gnu::noinline]] void finish_due_receives_slow() noexcept;
+  static void abandon_detached(Operation& operation) noexcept;
+
   // Heads about announced payloads
   void granted(const fabric::Head& head) noexcept;
   void done(const fabric::Head& head) noexcept;
@@ -240,15 +268,17 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
   // Called under the lock. Afterwards the owning thread may destroy the operation, but the count still exists: see
   // stop_counting().
-  static void set_state(Operation& operation, State state) noexcept {
+  void set_state(Operation& operation, State state) noexcept {
     std::atomic<std::uint64_t>* const change_count = operation.waking.change_count;
     operation.progress.state.store(
         state, std::memory_order_release);  // publishes the data that belong to the state; pairs with ready()
-    count_change(change_count);
+    note_change(operation, change_count);
   }
-  static void count_change(std::atomic<std::uint64_t>* change_count) noexcept {
-    if (change_count != nullptr)
-      change_count->store(change_count->load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  void note_change(Operation& operation, std::atomic<std::uint64_t>* change_count) noexcept {
+    if (change_count == nullptr) return;
+    if (change_count == &mark_of_detached_) [[unlikely]]
+      return make_due(operation);  // no thread frees it while this one has the lock
+    change_count->store(change_count->load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   void complete(Operation& operation, Status status) noexcept;
 
@@ -273,6 +303,12 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   std::vector<Operation*> stepwise_;            // under lock_
   std::atomic<std::size_t> stepwise_count_{0};  // relaxed: a thread needs to see only its own changes
 
+  DetachedOperations detached_;                     // under lock_
+  std::atomic<std::uint64_t> mark_of_detached_{0};  // its address is the Waking::change_count of detached operations
+  // Detached receives that are due or being advanced. Relaxed: a thread that has seen a later message match also sees
+  // the change of this number, which the lock orders before it.
+  std::atomic<std::uint32_t> due_receives_{0};
+
   struct Reply {
     int peer;
     fabric::Head head;
@@ -285,7 +321,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   SpinLock held_lock_;  // protects held_ and held_replies_
   OperationList held_;  // sends that found no room, oldest first
   std::vector<Reply> held_replies_;
-  fabric::HeldBack held_count_;                      // size of both
+  fabric::HeldBack held_count_;                      // size of both, and number of blocked detached operations
   std::vector<std::atomic<std::uint32_t>> held_to_;  // held sends by rank; see way_is_free()
   std::uint64_t retries_ = 0;                        // this and the next: used by the holder of the progress lock only
   std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room

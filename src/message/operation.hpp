@@ -53,7 +53,8 @@ enum class State : std::uint8_t { idle, held, announced, granted, copying, poste
 ///
 /// Costs:   four cache lines. Only an announced payload uses the third, after the operation is made.
 struct Operation {
-  enum class Kind : std::uint8_t { send, receive, probe, matched_probe, collective };
+  /// foreign: the code above completes it, see MessageRuntime::complete_foreign().
+  enum class Kind : std::uint8_t { send, receive, probe, matched_probe, collective, foreign };
 
   /// The program's request. The owning thread writes it before another thread can find the operation; constant from
   /// then on. In the same way receive_matched() turns a matched probe into a receive.
@@ -111,8 +112,11 @@ struct Operation {
   /// The owning thread of a stepwise operation, see MessageRuntime::advance_stepwise(). Written under the lock.
   struct Owner {
     const void* thread = nullptr;    // its this_thread()
-    bool is_being_advanced = false;  // `thread` waits for another operation and advances this one now
-    bool is_stepwise = false;        // constant once the operation is started, and read without the lock
+    bool is_being_advanced = false;  // `thread` advances it now, but does not wait for it
+    bool is_stepwise = false;        // constant from the start, until it is detached; read without the lock
+    // See DetachedOperations. A thread that advances a detached operation is its owning thread.
+    bool is_detached = false;
+    bool is_due = false;  // due or blocked
   };
 
   /// An announced payload. The launcher of a send writes the ticket before the launch; the holder writes the terms

@@ -458,7 +458,7 @@ void MessageRuntime::piece(const Head& head) noexcept {
       operation->pieces.push_back(piece);
       to_wake = operation->waking.sleeper;
       operation->signals.has_pieces.store(true, std::memory_order_release);
-      count_change(operation->waking.change_count);
+      note_change(*operation, operation->waking.change_count);
       unwanted = false;
     }
   }

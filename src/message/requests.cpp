@@ -55,7 +55,77 @@ struct Listed {
   void settle(std::size_t i) const noexcept { Requests::settle(request_in(elements[i])); }
 };
 
+// Prepares the requests to be advanced by this thread. Returns the runtime; null if all were settled before.
+MessageRuntime* adopt_all(std::span<Request> requests) noexcept {
+  MessageRuntime* runtime = nullptr;
+  for (const Request& request : requests) {
+    Operation* const operation = Requests::operation(request);
+    if (operation == nullptr) continue;
+    runtime = &operation->call.context->runtime();
+    runtime->adopt(*operation);
+  }
+  return runtime;
+}
+
+// Advances all requests; `complete(i)` is called for each that is complete. Returns the number of the others.
+template <class Complete>
+std::size_t advance_all(MessageRuntime& runtime, std::span<Request> requests, Complete&& complete) noexcept {
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Operation* const operation = Requests::operation(requests[i]);
+    if (operation == nullptr) continue;
+    if (runtime.advance(*operation) == Step::done) {
+      complete(i);
+    } else {
+      ++open;
+    }
+  }
+  return open;
+}
+
+// Looks at all requests, and once more after progress unless `look()` returns true, which then is returned.
+template <class Look>
+bool look_twice(MessageRuntime& runtime, Look&& look) noexcept {
+  bool found = look();
+  if (!found) {
+    runtime.engine().progress();
+    (void)runtime.advance_stepwise(Step::waiting);
+    found = look();
+  }
+  if (found) runtime.finish_due_receives();
+  return found;
+}
+
+Status first_failure(std::span<Request> requests) noexcept {
+  for (const Request& request : requests) {
+    const Status status = Requests::result(request).status;
+    if (status != Status::ok) return status;
+  }
+  return Status::ok;
+}
+
 }  // namespace
+
+void Requests::detach(Request& request) noexcept {
+  Operation* const operation = request.operation_;
+  if (operation == nullptr) return;
+  MessageRuntime& runtime = operation->call.context->runtime();
+  if (operation->call.kind == Operation::Kind::collective || !runtime.detach(*operation)) {
+    (void)request.wait();
+  } else {
+    request.operation_ = nullptr;
+    request.result_ = {};
+  }
+}
+
+Request Requests::foreign(MessageRuntime& runtime, Operation*& operation) {
+  operation = runtime.make_foreign();
+  return started(operation);
+}
+
+void Requests::complete_foreign(Operation& operation, Status status) noexcept {
+  operation.call.context->runtime().complete_foreign(operation, status);
+}
 
 void wait_any(std::span<Request* const> requests) noexcept {
   (void)wait_for_several(Listed<Request* const>{requests}, false);
@@ -92,11 +162,9 @@ Result<Envelope> Request::wait() noexcept {
 std::optional<Result<Envelope>> Request::test() noexcept {
   if (operation_ == nullptr) return result_;
   message::MessageRuntime& runtime = operation_->call.context->runtime();
-  if (!Requests::advance(*this)) {
-    runtime.engine().progress();
-    (void)runtime.advance_stepwise(Step::waiting);
-    if (!Requests::advance(*this)) return std::nullopt;
-  }
+  runtime.adopt(*operation_);
+  if (!message::look_twice(runtime, [&] { return runtime.advance(*operation_) == Step::done; })) return std::nullopt;
+  Requests::settle(*this);
   return result_;
 }
 
@@ -115,12 +183,61 @@ std::size_t wait_any(std::span<Request> requests) noexcept {
   return message::wait_for_several(message::Listed<Request>{requests}, false);
 }
 
+std::size_t wait_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept {
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (!requests[i].complete()) completed[open++] = i;
+  }
+  if (wait_any(requests) == requests.size()) return 0;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < open; ++i) {
+    Request& request = requests[completed[i]];
+    Operation* const operation = Requests::operation(request);
+    const bool is_done = operation == nullptr || operation->call.context->runtime().advance(*operation) == Step::done;
+    if (!is_done) continue;
+    if (operation != nullptr) Requests::settle(request);
+    completed[count++] = completed[i];
+  }
+  return count;
+}
+
 Status wait_all(std::span<Request> requests) noexcept {
   (void)message::wait_for_several(message::Listed<Request>{requests}, true);
-  for (const Request& request : requests) {
-    if (request.result_.status != Status::ok) return request.result_.status;
+  return message::first_failure(requests);
+}
+
+std::optional<std::size_t> test_any(std::span<Request> requests) noexcept {
+  message::MessageRuntime* const runtime = message::adopt_all(requests);
+  if (runtime == nullptr) return requests.size();
+  std::optional<std::size_t> found;
+  const bool is_done = message::look_twice(*runtime, [&] {
+    message::advance_all(*runtime, requests, [&](std::size_t i) { found = found.value_or(i); });
+    return found.has_value();
+  });
+  if (is_done) Requests::settle(requests[*found]);
+  return found;
+}
+
+std::size_t test_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept {
+  message::MessageRuntime* const runtime = message::adopt_all(requests);
+  if (runtime == nullptr) return 0;
+  std::size_t count = 0;
+  (void)message::look_twice(*runtime, [&] {
+    message::advance_all(*runtime, requests, [&](std::size_t i) { completed[count++] = i; });
+    return count != 0;
+  });
+  for (const std::size_t i : completed.first(count)) Requests::settle(requests[i]);
+  return count;
+}
+
+std::optional<Status> test_all(std::span<Request> requests) noexcept {
+  message::MessageRuntime* const runtime = message::adopt_all(requests);
+  const auto all_done = [&] { return message::advance_all(*runtime, requests, [](std::size_t) {}) == 0; };
+  if (runtime != nullptr && !message::look_twice(*runtime, all_done)) return std::nullopt;
+  for (Request& request : requests) {
+    if (Requests::operation(request) != nullptr) Requests::settle(request);
   }
-  return Status::ok;
+  return message::first_failure(requests);
 }
 
 }  // namespace tonari

@@ -9,6 +9,8 @@
 
 namespace tonari::message {
 
+class MessageRuntime;
+
 /// The runtime's access to a Request.
 struct Requests {
   static Request started(Operation* operation) noexcept { return Request(operation); }
@@ -17,8 +19,22 @@ struct Requests {
   static Operation* operation(const Request& request) noexcept { return request.operation_; }
   /// Looks once, without making progress. Returns true if the request is complete.
   static bool advance(Request& request) noexcept;
+  /// Result of a complete request.
+  static const Result<Envelope>& result(const Request& request) noexcept { return request.result_; }
   /// Moves the result of a complete operation into the request and frees the operation.
   static void settle(Request& request) noexcept;
+  /// Lets the operation go on without its request, which is complete afterwards (MPI_Request_free). The operation's
+  /// buffer and communicator stay in use until it is complete. It makes progress as described at
+  /// MessageRuntime::detach(): without a call of any thread of this rank only if the service thread is on. A receive is
+  /// complete before the rank has received a message that its peer sent after the peer's send of it had returned. An
+  /// operation that is not complete when all ranks have left the job is given up. A collective is waited for instead.
+  static void detach(Request& request) noexcept;
+  /// Makes a request that is complete once complete_foreign() was called for its `operation`, with the status that it
+  /// passes. Throws std::bad_alloc.
+  static Request foreign(MessageRuntime& runtime, Operation*& operation);
+  /// Completes the operation of a foreign request, once. Any thread. It is freed when its request is, by a wait or
+  /// test.
+  static void complete_foreign(Operation& operation, Status status) noexcept;
   /// Ends an operation whose message has not arrived, so that a wait for it returns.
   static void give_up(Request& request) noexcept;
 };

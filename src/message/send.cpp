@@ -245,6 +245,7 @@ void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
 void MessageRuntime::retry() noexcept {
   if (held_count_.is_zero()) return;
   ++retries_;
+  retry_blocked();
   std::unique_lock guard(held_lock_);
   std::erase_if(held_replies_, [this](const Reply& reply) {
     const bool gone = engine_.send(reply.peer, reply.head, Lane::reply) != Status::again;

@@ -106,6 +106,7 @@ std::size_t wait_for_several(List list, bool all) noexcept {
     // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
     if (!all && runtime->advance(*operation) == fabric::Step::done) {
       list.settle(i);
+      runtime->finish_due_receives();
       return i;
     }
     if (all) operation->signals.is_awaited.store(true, std::memory_order_relaxed);
@@ -115,6 +116,7 @@ std::size_t wait_for_several(List list, bool all) noexcept {
   if (all) runtime->count_changes(waiting.changes, [&](auto&& visit) { waiting.for_each(visit); });
   runtime->engine().wait(waiting);
   if (all) runtime->stop_counting();
+  runtime->finish_due_receives();
   return waiting.index;
 }
 

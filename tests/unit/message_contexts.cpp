@@ -163,7 +163,7 @@ TEST_P(Contexts, SplitByColorAndKey) {
   });
 }
 
-TEST_P(Contexts, AreMadeForSeveralGroupsAtOnce) {
+TEST_P(Contexts, AreMadeOfSeveralGroupsAtOnce) {
   run(5, [](Communicator& world) {
     const Group low({JobRank{2}, JobRank{0}});
     const Group high({JobRank{4}, JobRank{3}});
@@ -436,7 +436,7 @@ TEST_P(ContextsAfterDeath, CannotBeMadeWithTheDeadButOfTheLiving) {
   }
 }
 
-TEST_P(ContextsAfterDeath, FailOnTwoSidesAsTheirRanksDo) {
+TEST_P(ContextsAfterDeath, WithTwoSidesFailAsTheirRanksDo) {
   as_ranks_with_a_death(
       4,
       [](Communicator& world) {
