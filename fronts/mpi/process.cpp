@@ -129,8 +129,9 @@ Process* Process::current() noexcept { return running.load(std::memory_order_rel
 Process::Phase Process::phase() noexcept { return phase_now.load(std::memory_order_relaxed); }
 
 void Process::abort(int code, const std::string& text) noexcept {
-  std::fprintf(stderr, "%s\n", text.c_str());
-  std::fflush(stderr);
+  if (!text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+  if (joined != nullptr) joined->job_.abort(code);
+  std::fflush(nullptr);
   std::_Exit(code);
 }
 

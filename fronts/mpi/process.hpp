@@ -36,7 +36,7 @@ class Process {
   enum class Phase { before, running, after };
   [[nodiscard]] static Phase phase() noexcept;
 
-  /// Ends all ranks of the job with this exit status. `text` says why.
+  /// Ends all ranks of the job with this exit status. `text` says why; the runtime adds a line with the rank.
   [[noreturn]] static void abort(int code, const std::string& text) noexcept;
 
   [[nodiscard]] Job& job() noexcept { return job_; }

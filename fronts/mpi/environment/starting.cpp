@@ -2,8 +2,6 @@
 #include "mpi/process.hpp"
 #include "mpi/text.hpp"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <string>
 
@@ -39,10 +37,7 @@ void finalize() {
 }
 void finalized(int* flag) { *flag = Process::phase() == Process::Phase::after ? 1 : 0; }
 
-void abort(Comm&, int errorcode) {
-  Process::abort(errorcode, fmt::format("tonari: rank {} called MPI_Abort with code {}",
-                                        Process::current()->job().rank().value(), errorcode));
-}
+void abort(Comm&, int errorcode) { Process::abort(errorcode, ""); }
 
 void query_thread(int* provided) {
   if (Process::current() == nullptr) throw Failure(MPI_ERR_OTHER, "MPI is not running");
