@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/spare_memory.hpp"
+#include "message/requests.hpp"
 #include "mpi/comm.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/object.hpp"
@@ -69,6 +70,8 @@ struct MPI_ABI_Request : tonari::mpi::Object {
     is_active = false;
     is_complete = true;
   }
+  /// True if `running` is not known to be complete.
+  [[nodiscard]] bool is_running() const noexcept { return tonari::message::Requests::operation(running) != nullptr; }
   /// Looks without making progress: returns true if the request is complete. Then `result` is set, or `failure`.
   bool advance() noexcept;
 

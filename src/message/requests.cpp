@@ -35,6 +35,7 @@ bool Requests::advance(Request& request) noexcept {
   runtime.adopt(*request.operation_);
   if (runtime.advance(*request.operation_) != Step::done) return false;
   settle(request);
+  runtime.finish_due_receives();
   return true;
 }
 

@@ -1,4 +1,5 @@
 #include "functions.hpp"
+#include "message/message_runtime.hpp"
 #include "message/requests.hpp"
 #include "mpi/messages/errors.hpp"
 #include "mpi/messages/partitioned.hpp"
@@ -13,6 +14,8 @@
 namespace tonari::mpi {
 
 namespace {
+
+using message::Requests;
 
 // Returns the first of as many tags that no other request of this process has. A tag comes back after 2^31 others.
 std::uint32_t draw_tags(int count) noexcept {
@@ -42,28 +45,29 @@ class PartitionedSend final : public Conduct {
                              SendMode::standard);
   }
 
-  void start(Request& /*request*/) override {
+  void start(Request& request) override {
     next_ = 0;
     ready_.store(0, std::memory_order_relaxed);
     for (auto& each : is_ready_) each.store(false, std::memory_order_relaxed);
+    request.running = Requests::foreign(comm_->context->runtime(), all_ready_);
     is_started_.store(true, std::memory_order_release);
   }
 
+  // Waits until all partitions are ready, then for their sends.
   Next go_on(Request& request) override {
-    // Acquire: sends_ is written before. Pairs with ready().
-    if (ready_.load(std::memory_order_acquire) < data_.count) return Next::later;
-    if (next_ != 0) note(request.running.wait().status);
+    const Status status = Requests::result(request.running).status;
+    if (status_ == Status::ok) status_ = status;
     if (next_ < sends_.size()) {
       request.running = std::move(sends_[next_++]);
       return Next::wait;
     }
     is_started_.store(false, std::memory_order_relaxed);
-    const Status status = std::exchange(status_, Status::ok);
-    if (status != Status::ok) fail_send(status, dest_, tag_);
+    const Status all = std::exchange(status_, Status::ok);
+    if (all != Status::ok) fail_send(all, dest_, tag_);
     return Next::complete;
   }
 
-  bool may_be_destroyed() override { return message::Requests::advance(announcing_); }
+  bool may_be_destroyed() override { return Requests::advance(announcing_); }
 
   // Any thread, for different partitions at once.
   void ready(int partition) {
@@ -72,7 +76,10 @@ class PartitionedSend final : public Conduct {
     if (!is_started_.load(std::memory_order_acquire)) fail("the request is inactive: call MPI_Start first");
     if (is_ready_[index].exchange(true, std::memory_order_relaxed)) fail("the partition was marked ready before");
     if (dest_ != MPI_PROC_NULL) sends_[index] = start(index);
-    ready_.fetch_add(1, std::memory_order_release);  // after sends_: pairs with go_on()
+    // Acquire and release: the thread that waits sees all of sends_.
+    if (ready_.fetch_add(1, std::memory_order_acq_rel) + 1 == data_.count) {
+      Requests::complete_foreign(*all_ready_, Status::ok);
+    }
   }
 
  private:
@@ -87,9 +94,6 @@ class PartitionedSend final : public Conduct {
                       partitions_id(*comm_), SendMode::standard);
   }
   [[noreturn]] void fail(const char* why) const { throw CommFailure(MPI_ERR_REQUEST, why, Ref<Comm>(comm_)); }
-  void note(Status status) noexcept {
-    if (status_ == Status::ok) status_ = status;
-  }
 
   Partitions data_;
   int dest_;
@@ -100,7 +104,8 @@ class PartitionedSend final : public Conduct {
   std::unique_ptr<std::byte[]> packed_;  // the data, if they have gaps
   std::vector<tonari::Request> sends_;   // each by the thread that marks its partition ready
   std::vector<std::atomic<bool>> is_ready_;
-  std::atomic<int> ready_{0};  // number of partitions
+  std::atomic<int> ready_{0};                // number of partitions
+  message::Operation* all_ready_ = nullptr;  // complete when all are, in this round
   std::atomic<bool> is_started_{false};
   std::size_t next_ = 0;  // the next send to wait for
   Status status_ = Status::ok;

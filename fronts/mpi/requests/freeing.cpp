@@ -1,5 +1,5 @@
 #include "functions.hpp"
-#include "mpi/requests/completion.hpp"
+#include "message/requests.hpp"
 #include "mpi/requests/freed.hpp"
 #include "mpi/requests/progress.hpp"
 
@@ -68,6 +68,10 @@ void request_free(MPI_Request* request) {
   if (&freed_one == completed_request()) return;
   if (freed_one.kind == Request::Kind::generalised) return free_generalised(freed_one);
   std::unique_ptr<Request> owned(&freed_one);
+  const bool is_one_message = owned->conduct == nullptr || owned->is_persistent;
+  if (is_one_message && (owned->kind == Request::Kind::send || owned->kind == Request::Kind::receive)) {
+    return message::Requests::detach(owned->running);
+  }
   if (!may_be_destroyed(*owned)) freed().add(std::move(owned));
 }
 

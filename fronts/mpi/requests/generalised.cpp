@@ -1,6 +1,8 @@
 #include "functions.hpp"
+#include "message/requests.hpp"
+#include "mpi/process.hpp"
 #include "mpi/request.hpp"
-#include "mpi/requests/progress.hpp"
+#include "mpi/requests/freed.hpp"
 #include "mpi/status.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +15,9 @@ namespace tonari::mpi {
 
 namespace {
 
+using message::Operation;
+using message::Requests;
+
 // A callback of the program returns an error code, which becomes the result of the request.
 void check_callback(int code, const char* name) {
   if (code != MPI_SUCCESS) throw Failure(code, fmt::format("the callback {} returned error code {}", name, code));
@@ -24,9 +29,9 @@ class Generalised final : public Conduct {
               MPI_Grequest_cancel_function* cancel_fn, void* state) noexcept
       : query_(query_fn), free_(free_fn), cancel_(cancel_fn), state_(state) {}
 
-  Next go_on(Request& /*request*/) override {
-    // Acquire: the thread that waits sees what the program did before it completed the operation.
-    return phase_.load(std::memory_order_acquire) == Phase::running ? Next::later : Next::complete;
+  // The request waits for an operation that complete() ends.
+  void start(Request& request) override {
+    request.running = Requests::foreign(Process::current()->runtime(), operation_);
   }
   void describe(const Request& /*request*/, MPI_Status& status) override {
     write_empty_status(&status);
@@ -38,14 +43,21 @@ class Generalised final : public Conduct {
   }
   void release(Request& /*request*/) override { check_callback(free_(state_), "free_fn"); }
 
-  // Returns true if the program has freed the request already: the caller then destroys it.
-  bool complete() noexcept { return phase_.exchange(Phase::complete, std::memory_order_acq_rel) == Phase::freed; }
+  // Returns true if the program has freed the request already: the caller then destroys it. Otherwise another thread may
+  // have destroyed it by now.
+  bool complete() noexcept {
+    Operation& operation = *operation_;
+    const bool was_freed = phase_.exchange(Phase::complete, std::memory_order_acq_rel) == Phase::freed;
+    Requests::complete_foreign(operation, Status::ok);
+    return was_freed;
+  }
   // Returns true if the operation is complete already: the caller then destroys the request.
   bool free() noexcept { return phase_.exchange(Phase::freed, std::memory_order_acq_rel) == Phase::complete; }
 
  private:
   enum class Phase { running, complete, freed };
   std::atomic<Phase> phase_{Phase::running};
+  Operation* operation_ = nullptr;
   MPI_Grequest_query_function* query_;
   MPI_Grequest_free_function* free_;
   MPI_Grequest_cancel_function* cancel_;
@@ -70,6 +82,7 @@ void grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_fun
   }
   auto made = std::make_unique<Request>(Request::Kind::generalised, nullptr);
   made->conduct = std::make_unique<Generalised>(query_fn, free_fn, cancel_fn, extra_state);
+  made->conduct->start(*made);
   *request = made.release();
 }
 

@@ -90,8 +90,8 @@ bool MPI_ABI_Request::advance() noexcept {
   using tonari::mpi::Failure;
   try {
     while (!is_complete) {
-      if (!tonari::message::Requests::advance(running)) return false;
-      if (conduct == nullptr) result = running.wait();
+      if (is_running() && !tonari::message::Requests::advance(running)) return false;
+      if (conduct == nullptr) result = tonari::message::Requests::result(running);
       const Conduct::Next next = conduct == nullptr ? Conduct::Next::complete : conduct->go_on(*this);
       if (next == Conduct::Next::later) return false;
       is_complete = next == Conduct::Next::complete;

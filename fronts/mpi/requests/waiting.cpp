@@ -15,10 +15,10 @@ namespace {
 
 void wait_for(Request& request) {
   while (!request.advance()) {
-    if (request.running.complete()) {
-      request.conduct->block(request);
-    } else {
+    if (request.is_running()) {
       (void)request.running.wait();
+    } else {
+      request.conduct->block(request);
     }
   }
 }
@@ -49,10 +49,10 @@ void wait_for_all(const Handles& handles) {
     for (std::size_t i = 0; i < handles.size(); ++i) {
       Request* const request = handles.active(i);
       // At first looks at no operation: the wait looks at all of them.
-      const bool is_running = is_first && request != nullptr && !request->running.complete();
+      const bool is_running = is_first && request != nullptr && request->is_running();
       if (request == nullptr || (!is_running && request->advance())) continue;
       is_waiting = true;
-      may_sleep = may_sleep && !request->running.complete();
+      may_sleep = may_sleep && request->is_running();
       running.add(*request);
     }
     if (!is_waiting) return;
@@ -76,7 +76,7 @@ std::size_t wait_for_one(const Handles& handles) {
       if (request == nullptr) continue;
       if (request->advance()) return i;
       is_waiting = true;
-      may_sleep = may_sleep && !request->running.complete();
+      may_sleep = may_sleep && request->is_running();
       running.add(*request);
     }
     if (!is_waiting) return handles.size();

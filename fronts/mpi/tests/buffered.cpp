@@ -92,6 +92,39 @@ void use_automatic_memory() {
   CHECK(address == MPI_BUFFER_AUTOMATIC);
 }
 
+// Each communicator has a buffer of its own. Freeing the communicator waits until its messages have left.
+void free_the_communicator() {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<char> memory(long_count + MPI_BSEND_OVERHEAD);
+  MPI_Comm_attach_buffer(comm, memory.data(), static_cast<int>(memory.size()));
+  const auto sent = payload(long_count, 4);
+  std::vector<unsigned char> received(long_count);
+  MPI_Request request;
+  MPI_Irecv(received.data(), long_count, MPI_BYTE, left(), 5, comm, &request);
+  MPI_Bsend(sent.data(), long_count, MPI_BYTE, right(), 5, comm);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&comm);
+  CHECK(received == sent);
+}
+
+void use_the_buffer_of_a_session() {
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  char memory[1000];
+  MPI_Session_attach_buffer(session, memory, 1000);
+  MPI_Session_flush_buffer(session);
+  MPI_Request request;
+  MPI_Session_iflush_buffer(session, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  void* address = nullptr;
+  int size = 0;
+  MPI_Session_detach_buffer(session, &address, &size);
+  CHECK(address == memory);
+  CHECK_EQUAL(size, 1000);
+  MPI_Session_finalize(&session);
+}
+
 // The end of MPI waits until the messages have left. Messages of different lengths fill the room in turns.
 void leave_messages_behind() {
   static std::vector<char> memory(10 * (long_count + MPI_BSEND_OVERHEAD));
@@ -121,6 +154,8 @@ int main(int argc, char** argv) {
   use_the_room_again(3 * (long_count + MPI_BSEND_OVERHEAD));
   flush();
   use_automatic_memory();
+  free_the_communicator();
+  use_the_buffer_of_a_session();
   leave_messages_behind();
   // Other ranks receive their last message after rank 0 has begun to leave.
   std::vector<unsigned char> received(long_count);
