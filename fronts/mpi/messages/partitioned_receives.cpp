@@ -240,6 +240,7 @@ void parrived(MPI_Request request, int partition, int* flag) {
   if (*flag != 0) return;
   make_progress();
   *flag = receive.has_arrived(partition) ? 1 : 0;
+  if (*flag == 0) let_others_run();
 }
 
 }  // namespace tonari::mpi

@@ -5,6 +5,7 @@
 #include "mpi/messages/errors.hpp"
 #include "mpi/messages/peers.hpp"
 #include "mpi/request.hpp"
+#include "mpi/requests/progress.hpp"
 #include "mpi/status.hpp"
 
 #include <memory>
@@ -68,7 +69,8 @@ void probe(int source, int tag, Comm& comm, MPI_Status* status) {
 void iprobe(int source, int tag, Comm& comm, int* flag, MPI_Status* status) {
   const auto envelope = look(source, tag, comm, false);
   *flag = envelope ? 1 : 0;
-  if (envelope) write_status(status, *envelope);
+  if (!envelope) return let_others_run();
+  write_status(status, *envelope);
 }
 
 void mprobe(int source, int tag, Comm& comm, MPI_Message* message, MPI_Status* status) {
@@ -77,6 +79,7 @@ void mprobe(int source, int tag, Comm& comm, MPI_Message* message, MPI_Status* s
 
 void improbe(int source, int tag, Comm& comm, int* flag, MPI_Message* message, MPI_Status* status) {
   *flag = take(source, tag, comm, message, status, false) ? 1 : 0;
+  if (*flag == 0) let_others_run();
 }
 
 void mrecv(void* buf, MPI_Count count, Datatype& datatype, MPI_Message* message, MPI_Status* status) {

@@ -1,6 +1,7 @@
 #include "mpi/requests/completion.hpp"
 
 #include "mpi/messages/errors.hpp"
+#include "mpi/requests/progress.hpp"
 #include "mpi/status.hpp"
 
 #include <fmt/format.h>
@@ -126,6 +127,7 @@ void Statuses::raise() const {
 
 void end_complete(const Handles& handles, MPI_Request* array_of_requests, int* outcount, int* array_of_indices,
                   MPI_Status* array_of_statuses) {
+  make_progress();  // the other requests are looked at for the first time: what completes them may have arrived
   Statuses statuses(array_of_statuses);
   *outcount = 0;
   for (std::size_t i = 0; i < handles.size(); ++i) {

@@ -43,8 +43,8 @@ class Generalised final : public Conduct {
   }
   void release(Request& /*request*/) override { check_callback(free_(state_), "free_fn"); }
 
-  // Returns true if the program has freed the request already: the caller then destroys it. Otherwise another thread may
-  // have destroyed it by now.
+  // Returns true if the program has freed the request already: the caller then destroys it. Otherwise another thread
+  // may have destroyed it by now.
   bool complete() noexcept {
     Operation& operation = *operation_;
     const bool was_freed = phase_.exchange(Phase::complete, std::memory_order_acq_rel) == Phase::freed;

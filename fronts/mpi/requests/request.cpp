@@ -78,6 +78,10 @@ void make_progress() noexcept {
   (void)runtime.advance_stepwise(fabric::Step::waiting);
 }
 
+void let_others_run() noexcept {
+  if (Process::current()->runtime().engine().shared_cores()) ::sched_yield();
+}
+
 void make_progress_and_yield() noexcept {
   make_progress();
   ::sched_yield();

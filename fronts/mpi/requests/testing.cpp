@@ -10,18 +10,18 @@ namespace tonari::mpi {
 
 namespace {
 
-bool is_complete(Request& request) {
-  if (request.advance()) return true;
-  make_progress();
-  return request.advance();
-}
-
 // Calls `look` until it returns true, at most twice, with progress in between.
 template <class Look>
 bool look_twice(Look&& look) {
   if (look()) return true;
   make_progress();
-  return look();
+  if (look()) return true;
+  let_others_run();
+  return false;
+}
+
+bool is_complete(Request& request) {
+  return look_twice([&] { return request.advance(); });
 }
 
 bool are_complete(const Handles& handles) {
@@ -117,7 +117,8 @@ void request_get_status_some(int incount, const MPI_Request* array_of_requests, 
   *outcount = found ? int{MPI_UNDEFINED} : 0;
   if (!found || *found == handles.size()) return;
   *outcount = 0;
-  for (std::size_t i = *found; i < handles.size(); ++i) {
+  make_progress();
+  for (std::size_t i = 0; i < handles.size(); ++i) {
     Request* const request = handles.active(i);
     if (request == nullptr || !request->advance()) continue;
     if (array_of_statuses != MPI_STATUSES_IGNORE) describe(request, &array_of_statuses[*outcount]);
