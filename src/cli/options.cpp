@@ -72,7 +72,7 @@ CLI::Validator size_in_bytes() {
 CLI::Validator size_in_units_of(std::uint64_t unit) {
   return {[size = size_in_bytes(), unit](std::string& text) {
             const std::string given = text;
-            const std::string error = size(text);
+            std::string error = size(text);
             if (!error.empty() || parse_size(text) % unit == 0) return error;
             return fmt::format("must be a multiple of {} MiB, such as 512M or 4G, not '{}'", unit >> 20, given);
           },
