@@ -70,7 +70,7 @@ void barrier(Comm& comm, const How& how) {
     return inter_barrier(comm, how);
   message::Context& context = *comm.context;
   switch (how.form) {
-    case How::Form::blocking: return mpi::check(message::barrier(context));
+    case How::Form::blocking: return check_collective(message::barrier(context));
     case How::Form::started: return finish(comm, how, message::start_barrier(context));
     case How::Form::persistent:
       return perform(comm, how, job::Wait::barrier,
@@ -85,7 +85,7 @@ void bcast(void* buffer, MPI_Count count, Datatype* datatype, int root, Comm& co
   const Part data = Blocks(buffer, count, datatype, names_of_one).whole();
   message::Context& context = *comm.context;
   switch (how.form) {
-    case How::Form::blocking: return mpi::check(message::broadcast(context, data, root));
+    case How::Form::blocking: return check_collective(message::broadcast(context, data, root));
     case How::Form::started: return finish(comm, how, message::start_broadcast(context, data, root));
     case How::Form::persistent:
       return perform(comm, how, job::Wait::broadcast,

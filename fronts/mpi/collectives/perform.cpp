@@ -5,8 +5,16 @@
 
 namespace tonari::mpi {
 
+void check_collective(Status status) {
+  if (status == Status::invalid) {
+    throw Failure(MPI_ERR_TRUNCATE,
+                  "the ranks disagree about the size of their data: counts and datatypes must fit on all ranks");
+  }
+  mpi::check(status);
+}
+
 void finish(Comm& comm, const How& how, tonari::Request request) {
-  if (how.form == How::Form::blocking) return mpi::check(request.wait().status);
+  if (how.form == How::Form::blocking) return check_collective(request.wait().status);
   *how.request = make_request(comm, std::move(request));
 }
 

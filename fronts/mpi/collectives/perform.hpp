@@ -9,6 +9,8 @@
 
 namespace tonari::mpi {
 
+/// Throws the Failure that the status of a collective means, unless it is ok.
+void check_collective(Status status);
 /// Waits for a collective that is not persistent, or gives it to the program.
 void finish(Comm& comm, const How& how, tonari::Request request);
 /// Gives a persistent collective to the program.

@@ -84,7 +84,7 @@ void allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, Datatype& da
   const Combining& combining = reducing.combining();
   message::Context& context = *comm.context;
   if (how.form == How::Form::blocking && !combining.is_staged()) {
-    return mpi::check(message::all_reduce(context, reducing.own(), reducing.result(), combining.reduction()));
+    return check_collective(message::all_reduce(context, reducing.own(), reducing.result(), combining.reduction()));
   }
   if (how.form == How::Form::started && !combining.is_by_user()) {
     return finish(comm, how,
