@@ -14,6 +14,10 @@ using detail::Reduction;
 
 namespace {
 
+// Whether this rank has no others to wait for. On an inter-communicator even a side with one rank must count its
+// collectives, since both sides number them alike.
+bool is_alone(const Context& context) noexcept { return context.size() == 1 && !context.is_inter(); }
+
 // Dissemination (Hensgen, Finkel, Manber 1988).
 void write_dissemination(Schedule& schedule, const Circle& circle) {
   for (std::size_t distance = 1; distance < circle.size(); distance *= 2) {
@@ -99,7 +103,7 @@ void write_barrier(Schedule& schedule, const Context& context) {
 }
 
 Status barrier(Context& context) noexcept {
-  if (context.size() == 1) return Status::ok;
+  if (is_alone(context)) return Status::ok;
   if (context.board() == nullptr) return start_barrier(context).wait().status;
   auto barrier = SharedCollective::barrier(context);
   return context.runtime().play(barrier, job::Wait::barrier);
@@ -132,7 +136,7 @@ Request start_broadcast(Context& context, const Part& data, int root) noexcept {
 
 Status all_reduce(Context& context, const std::byte* own, std::span<std::byte> result,
                   const Reduction& reduction) noexcept {
-  if (context.size() == 1) {
+  if (is_alone(context)) {
     if (own != result.data() && !result.empty()) std::memcpy(result.data(), own, result.size());
     return Status::ok;
   }
