@@ -30,6 +30,15 @@ void Tickets::give_back(std::uint32_t index) noexcept {
 
 namespace {
 
+Status status_of_errno() noexcept {
+  switch (errno) {
+    case EPERM:
+    case EACCES: return Status::denied;
+    case ESRCH: return Status::peer_gone;
+    default: return Status::bad_address;
+  }
+}
+
 using VectorCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
 // The kernel copies at most 2 GiB per call and stops early at a page that is not accessible.
@@ -40,7 +49,7 @@ Status copy_by(VectorCall call, int pid, std::byte* here, std::uint64_t there, s
     const ssize_t copied = call(pid, &local, 1, &remote, 1, 0);
     if (copied <= 0) {
       if (copied < 0 && errno == EINTR) continue;
-      return copied < 0 && errno == ESRCH ? Status::peer_gone : Status::bad_address;
+      return copied < 0 ? status_of_errno() : Status::bad_address;
     }
     here += copied;
     there += static_cast<std::uint64_t>(copied);

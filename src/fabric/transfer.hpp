@@ -78,7 +78,12 @@ struct TransferMemory {
   /// Notes that a claimed chunk is copied. Returns true to the finisher, which then sees all bytes that both sides
   /// copied.
   bool finish_chunk(std::uint32_t chunks, Status status) noexcept {
-    if (status != Status::ok) failed.store(static_cast<std::uint32_t>(status), std::memory_order_relaxed);
+    std::uint32_t none = 0;  // denied replaces no other failure, because it is tried again in another way
+    if (status == Status::denied) {
+      failed.compare_exchange_strong(none, static_cast<std::uint32_t>(status), std::memory_order_relaxed);
+    } else if (status != Status::ok) {
+      failed.store(static_cast<std::uint32_t>(status), std::memory_order_relaxed);
+    }
     return done.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks;
   }
   enum class Chunk : std::uint8_t { none, copied, last };
@@ -136,7 +141,8 @@ class DirectCopy {
   /// Whether remote addresses are addresses of this process, so that its threads may use them.
   [[nodiscard]] bool is_here() const noexcept { return same_memory_; }
 
-  /// Returns ok, bad_address (one of the two ranges is not readable or not writable), or peer_gone.
+  /// Returns ok, bad_address (one of the two ranges is not readable or not writable), denied (the peer has changed its
+  /// user, or forbids that others read it), or peer_gone: also if the peer's main thread has ended, but others live.
   Status read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
   Status write(std::uint64_t to, const std::byte* from, std::size_t bytes) const noexcept;
   /// The same for several stretches in one system call. Stretch i has one length here and there; at most stretches_max.

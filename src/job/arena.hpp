@@ -100,8 +100,8 @@ struct alignas(cache_line_bytes) RankBlock {
   std::atomic<std::int32_t> death_status{0};
   std::atomic<std::uint32_t> lives_on{0};  // 1: has a death handler, so the death of another rank must not end it
   std::atomic<std::uint32_t> full{0};  // 1: its unexpected messages have reached their limit; senders read this line
-  // Address of the rank's probe word in its own memory. A neighbour reads the word by process_vm_readv to learn
-  // whether such reads are allowed.
+  // Address of the rank's probe word in its own memory. A neighbour reads and writes the word by process_vm_readv and
+  // process_vm_writev to learn whether that is allowed.
   std::atomic<std::uint64_t> probe{0};
 
   // Futex on which the holder of the progress lock sleeps.

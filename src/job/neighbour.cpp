@@ -10,11 +10,13 @@ namespace tonari::job {
 
 namespace {
 
+// Reads the word and writes the same value back: a kernel or a filter of system calls may allow only one of them.
 bool can_copy(pid_t process, std::uint64_t address, std::uint64_t expected) noexcept {
   std::uint64_t found = 0;
   const iovec here{.iov_base = &found, .iov_len = sizeof found};
   const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof found};
-  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == expected;
+  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == expected &&
+         ::process_vm_writev(process, &here, 1, &there, 1, 0) == sizeof found;
 }
 
 }  // namespace
@@ -32,8 +34,8 @@ bool can_copy_from(const Arena& arena, int rank) noexcept {
 }
 
 bool can_copy_here() noexcept {
-  const std::uint64_t word = probe_value(0);
-  return can_copy(::getpid(), reinterpret_cast<std::uint64_t>(&word), word);
+  std::uint64_t word = probe_value(0);
+  return can_copy(::getpid(), reinterpret_cast<std::uint64_t>(&word), probe_value(0));
 }
 
 }  // namespace tonari::job

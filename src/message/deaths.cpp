@@ -136,8 +136,9 @@ Step MessageRuntime::withdraw(Operation& operation) noexcept {
 Step MessageRuntime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const Ticket ticket = operation.transfer.ticket;
+  // Otherwise the ticket is malformed or remote, or no side copies directly any more.
   const bool names_one =
-      has_transfer(ticket) && !engine_.is_remote(peer);  // otherwise the ticket is malformed or remote
+      has_transfer(ticket) && !engine_.is_remote(peer) && operation.transfer.terms.road == Road::direct;
   if (names_one && !engine_.transfer_of(peer, ticket.index).close(ticket.generation))
     return Step::waiting;  // waits for `finish`
   std::vector<Piece> pieces;

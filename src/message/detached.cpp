@@ -23,10 +23,10 @@ bool MessageRuntime::detach(Operation& operation) noexcept {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    if (operation.owner.is_stepwise) {
+    if (operation.owner.is_stepwise.load(std::memory_order_relaxed)) {
       std::erase(stepwise_, &operation);
       stepwise_count_.fetch_sub(1, std::memory_order_relaxed);
-      operation.owner.is_stepwise = false;
+      operation.owner.is_stepwise.store(false, std::memory_order_relaxed);
     }
     operation.signals.is_awaited.store(false, std::memory_order_relaxed);
     operation.waking = {.sleeper = nullptr, .change_count = &mark_of_detached_};

@@ -34,7 +34,8 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
       presence_(static_cast<std::size_t>(engine.session().size())),
       held_count_(engine.handlers()),
       held_to_(static_cast<std::size_t>(engine.session().size())),
-      blocked_in_retry_(held_to_.size()) {
+      blocked_in_retry_(held_to_.size()),
+      refused_(held_to_.size()) {
   const fabric::BoardPlace first = engine.boards().take();  // the same board on all ranks
   const Group all = Group::first(engine.session().size());
   const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all.ranks()) ? all.ranks().size() : 0, first);
@@ -57,6 +58,7 @@ Operation* MessageRuntime::make_operation(Operation::Kind kind, Context& context
 
 Operation* MessageRuntime::make_started(Operation::Kind kind, Context& context) {
   Operation* operation = make_operation(kind, context);
+  operation->owner.thread = this_thread();
   const bool by_others = engine_.copies_directly() && !engine_.session().has_paged();
   if (kind != Operation::Kind::collective && by_others) return operation;
   try {
@@ -69,14 +71,25 @@ Operation* MessageRuntime::make_started(Operation::Kind kind, Context& context) 
 }
 
 void MessageRuntime::list_as_stepwise(Operation& operation) {
-  if (operation.owner.is_stepwise) return;
-  operation.owner.thread = this_thread();
-  {
-    const std::lock_guard guard(lock_);
-    stepwise_.push_back(&operation);
-  }
-  operation.owner.is_stepwise = true;
+  const std::lock_guard guard(lock_);
+  list_as_stepwise_locked(operation);
+}
+
+void MessageRuntime::list_as_stepwise_locked(Operation& operation) {
+  if (operation.owner.is_stepwise.load(std::memory_order_relaxed)) return;
+  stepwise_.push_back(&operation);
+  operation.owner.is_stepwise.store(true, std::memory_order_relaxed);
   stepwise_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Called under the lock: the payload of this operation moves in pieces, so its owning thread must advance it several
+// times also while it waits for something else.
+void MessageRuntime::needs_steps(Operation& operation) noexcept {
+  if (operation.owner.thread == nullptr || operation.owner.is_detached) return;
+  try {
+    list_as_stepwise_locked(operation);
+  } catch (const std::bad_alloc&) {  // then the thread advances it only while it waits for it
+  }
 }
 
 void MessageRuntime::scatter(Operation& operation, const LayoutCursor& data) {
@@ -85,7 +98,7 @@ void MessageRuntime::scatter(Operation& operation, const LayoutCursor& data) {
 }
 
 void MessageRuntime::free_operation(Operation* operation) noexcept {
-  if (operation->owner.is_stepwise) {
+  if (operation->owner.is_stepwise.load(std::memory_order_relaxed)) {
     const std::lock_guard guard(lock_);
     std::erase(stepwise_, operation);
     stepwise_count_.fetch_sub(1, std::memory_order_relaxed);
@@ -139,11 +152,10 @@ Step MessageRuntime::advance_slow(Operation& operation) noexcept {
         engine_.wake_self();  // a held send may need the ticket
       return Step::done;
     case State::announced: return send_late(operation);
-    case State::granted:
-      return operation.transfer.terms.road == Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+    case State::granted: return begin_transfer(operation);
     case State::matched: return take_payload(operation);
     case State::doomed: return operation.call.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
-    case State::settled: return complete_receive(operation, operation.progress.status);
+    case State::settled: return settle_receive(operation);
     default: return Step::waiting;
   }
 }
@@ -204,12 +216,12 @@ bool MessageRuntime::attach_stepwise(fabric::Sleeper* sleeper) noexcept {
 }
 
 void MessageRuntime::adopt(Operation& operation) noexcept {
-  if (!operation.owner.is_stepwise) [[likely]]
+  const void* const owner = operation.owner.thread;  // without the lock: only the thread that waits for it changes it
+  if (owner == nullptr || owner == this_thread()) [[likely]]
     return;
   for (;; ::sched_yield()) {
     const std::lock_guard guard(lock_);
     if (operation.owner.is_being_advanced) continue;
-    if (operation.owner.thread == this_thread()) return;
     operation.owner.thread = this_thread();
     (void)watch_shared(engine_, operation,
                        nullptr);  // the thread that owned it may sleep, and unregisters only sleepers of its own

@@ -173,6 +173,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
  private:
   [[gnu::noinline]] fabric::Step advance_slow(Operation& operation) noexcept;
   void list_as_stepwise(Operation& operation);
+  void list_as_stepwise_locked(Operation& operation);
+  void needs_steps(Operation& operation) noexcept;
 
   // Sends
   [[gnu::noinline]] Status send_slow(Context& context, const Send& what) noexcept;
@@ -183,12 +185,14 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   Status launch(Operation& operation) noexcept;
   Status launch_whole(Operation& operation) noexcept;
   Status launch_announced(Operation& operation) noexcept;
+  Status launch_refusal(Operation& operation) noexcept;
   bool take_ticket(Operation& operation) noexcept;
   void launch_or_hold(Operation& operation) noexcept;
   void hold(Operation& operation) noexcept;
   fabric::Step send_late(Operation& operation) noexcept;
-  fabric::Step copy_to_receiver(Operation& operation) noexcept;
-  fabric::Step write_alone(Operation& operation) noexcept;
+  fabric::Step begin_transfer(Operation& operation) noexcept;
+  fabric::Step copy_to_receiver(Operation& operation, const Terms& terms) noexcept;
+  fabric::Step write_alone(Operation& operation, const Terms& terms) noexcept;
   fabric::Step send_pieces(Operation& operation) noexcept;
   fabric::Step send_remote_pieces(Operation& operation) noexcept;
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
@@ -212,6 +216,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   fabric::Step copy_from_sender(Operation& operation) noexcept;
   fabric::Step copy_alone(Operation& operation) noexcept;
   fabric::Step take_pieces(Operation& operation) noexcept;
+  fabric::Step settle_receive(Operation& operation) noexcept;
+  fabric::Step continue_in_pieces(Operation& operation) noexcept;
   static fabric::Step complete_receive(Operation& operation, Status status) noexcept;
   void reply_done(int peer, Ticket ticket, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
@@ -256,8 +262,15 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   [[gnu::cold, gnu::noinline]] void finish_due_receives_slow() noexcept;
   static void abandon_detached(Operation& operation) noexcept;
 
+  // The kernel may refuse copies to or from a peer at any time: see message.md.
+  [[nodiscard]] bool is_refused(int peer) const noexcept {
+    return refused_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed);
+  }
+  Status note_refusal(int peer, Status status) noexcept;
+
   // Heads about announced payloads
   void granted(const fabric::Head& head) noexcept;
+  [[nodiscard]] bool may_be_granted(Operation& operation, const Terms& terms) noexcept;
   void done(const fabric::Head& head) noexcept;
   [[nodiscard]] bool may_be_copying(const Operation& operation, State state) const noexcept;
   void finished(const fabric::Head& head) noexcept;
@@ -325,6 +338,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   std::vector<std::atomic<std::uint32_t>> held_to_;  // held sends by rank; see way_is_free()
   std::uint64_t retries_ = 0;                        // this and the next: used by the holder of the progress lock only
   std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room
+
+  std::vector<std::atomic<bool>> refused_;  // by rank: the kernel has refused a copy to or from its memory. Relaxed
 
   // Blocks of peers' bulk memory that this rank has read. Freeing a block writes to a cache line that its owner reads.
   // Doing so at once would delay the next send, which is likely the reply, so it waits for an idle moment.

@@ -109,11 +109,14 @@ struct Operation {
     std::atomic<std::uint64_t>* change_count = nullptr;  // the changes of all operations of one wait
   };
 
-  /// The owning thread of a stepwise operation, see MessageRuntime::advance_stepwise(). Written under the lock.
+  /// The owning thread, see MessageRuntime::advance_stepwise(). Null if it waits for the operation from the start.
+  /// Written under the lock.
   struct Owner {
     const void* thread = nullptr;    // its this_thread()
     bool is_being_advanced = false;  // `thread` advances it now, but does not wait for it
-    bool is_stepwise = false;        // constant from the start, until it is detached; read without the lock
+    // Set at the start or, under the lock, when its payload must go in pieces. Relaxed: the owning thread sees its own
+    // changes, and other changes before the operation is complete.
+    std::atomic<bool> is_stepwise{false};
     // See DetachedOperations. A thread that advances a detached operation is its owning thread.
     bool is_detached = false;
     bool is_due = false;  // due or blocked

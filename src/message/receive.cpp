@@ -195,6 +195,7 @@ bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant)
       return false;
     }
     const bool direct = terms.road == Road::direct;
+    if (!direct) needs_steps(operation);
     job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
     // If there is only one chunk and the owning thread is about to copy it, copying takes less time than asking the
     // sender. It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
@@ -217,8 +218,8 @@ Terms MessageRuntime::terms_for(const Operation& operation) const noexcept {
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.call.buffer.size());
   // If both sides have gaps, both operations are stepwise and each side copies its own part.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
-                         announced.address == in_pieces_only || is_paged(operation) ||
-                         (operation.scattered != nullptr && has_gaps_there(operation.head));
+                         is_refused(static_cast<int>(operation.head.source)) || announced.address == in_pieces_only ||
+                         is_paged(operation) || (operation.scattered != nullptr && has_gaps_there(operation.head));
   return {.address = reinterpret_cast<std::uint64_t>(operation.call.buffer.data()),
           .bytes = bytes,
           .road = in_pieces ? Road::pieces : Road::direct,
@@ -360,11 +361,13 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
   fabric::TransferMemory& transfer = engine_.transfer_of(peer, ticket.index);
   const fabric::DirectCopy copy = engine_.direct_copy(peer);
   const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return read_direct(operation, copy, offset, source + offset, bytes);
+    return note_refusal(peer, read_direct(operation, copy, offset, source + offset, bytes));
   };
   if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, read)) {
     const Status outcome =
         transfer.outcome();  // read before `done` is sent, because the sender may then reuse the ticket
+    if (outcome == Status::denied) [[unlikely]]
+      return continue_in_pieces(operation);
     forget_incoming(operation);
     reply_done(peer, ticket, outcome);
     return complete_receive(operation, outcome);
@@ -375,10 +378,45 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
 Step MessageRuntime::copy_alone(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const std::uint64_t source = operation.head.as<Announced>().address;
-  const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, operation.transfer.terms.bytes);
+  const Status status =
+      note_refusal(peer, read_direct(operation, engine_.direct_copy(peer), 0, source, operation.transfer.terms.bytes));
+  if (status == Status::denied) [[unlikely]]
+    return continue_in_pieces(operation);
   forget_incoming(operation);
   reply_done(peer, operation.transfer.ticket, status);
   return complete_receive(operation, status);
+}
+
+Step MessageRuntime::settle_receive(Operation& operation) noexcept {
+  const bool refused = operation.progress.status == Status::denied && operation.transfer.terms.road == Road::direct;
+  return refused ? continue_in_pieces(operation) : complete_receive(operation, operation.progress.status);
+}
+
+// The kernel refused a direct copy on one side, and no side copies any more: has the sender send all of the payload in
+// pieces. It has not heard `done` yet, or has sent `finish` with denied.
+Step MessageRuntime::continue_in_pieces(Operation& operation) noexcept {
+  const int peer = static_cast<int>(operation.head.source);
+  const Ticket ticket = operation.transfer.ticket;
+  Terms terms{};
+  bool sender_died = false;
+  bool ends = false;  // a rank of the collective died
+  {
+    const std::lock_guard guard(lock_);
+    sender_died = incoming_.find(operation.head.source, ticket) != &operation;
+    ends = !sender_died && has_a_dead_part(operation);
+    if (ends) incoming_.remove(operation);
+    if (!sender_died && !ends) {
+      operation.transfer.terms.road = Road::pieces;
+      terms = operation.transfer.terms;
+      operation.progress.handled = State::matched;
+      operation.progress.state.store(State::matched, std::memory_order_relaxed);
+      needs_steps(operation);
+    }
+  }
+  if (ends) reply_done(peer, ticket, Status::peer_gone);
+  if (sender_died || ends) return complete_receive(operation, Status::peer_gone);
+  send_grant(peer, {ticket, terms});
+  return operation.ready() ? Step::retry : Step::waiting;
 }
 
 Step MessageRuntime::take_pieces(Operation& operation) noexcept {
@@ -440,8 +478,9 @@ void MessageRuntime::finished(const Head& head) noexcept {
       if (unexpected_.forget_announced(head.source, outcome.ticket)) count_unexpected(0);
       return;
     }
-    incoming_.remove(*operation);
     operation->progress.status = fabric::status_of(outcome.status);
+    const bool refused = operation->progress.status == Status::denied && operation->transfer.terms.road == Road::direct;
+    if (!refused) incoming_.remove(*operation);  // otherwise pieces will follow
     become(*operation, State::settled, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();

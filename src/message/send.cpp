@@ -162,6 +162,8 @@ Status MessageRuntime::launch(Operation& operation) noexcept {
 }
 
 Status MessageRuntime::launch_whole(Operation& operation) noexcept {
+  if (operation.head.kind == Kind::finish && operation.progress.status == Status::denied) [[unlikely]]
+    return launch_refusal(operation);
   const Status status = engine_.send(operation.call.peer, operation.head, Lane::request);
   if (status == Status::ok) complete(operation, operation.progress.status);
   return status;
@@ -198,6 +200,29 @@ Status MessageRuntime::launch_announced(Operation& operation) noexcept {
   return status;
 }
 
+// Tells the receiver that direct copies are refused. The send is announced again, since a second grant will follow.
+Status MessageRuntime::launch_refusal(Operation& operation) noexcept {
+  const Head head = operation.head;
+  const int peer = operation.call.peer;
+  const Ticket ticket = operation.transfer.ticket;
+  {
+    const std::lock_guard guard(lock_);  // before the head is sent, because the grant may arrive before send() returns
+    if (presence_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) == Presence::dead)
+      return Status::peer_gone;
+    operation.sending.launched.store(true, std::memory_order_relaxed);
+    operation.progress.status = Status::ok;
+    set_state(operation, State::announced);
+  }
+  if (engine_.send(peer, head, Lane::request) != Status::again) return Status::ok;  // or died() ends it
+  const std::lock_guard guard(lock_);
+  const bool ours =
+      outgoing_.find(ticket.index) == &operation && operation.transfer.ticket.generation == ticket.generation;
+  if (!ours || operation.progress.state.load(std::memory_order_relaxed) != State::announced) return Status::ok;
+  operation.progress.status = Status::denied;
+  operation.progress.state.store(State::held, std::memory_order_relaxed);
+  return Status::again;
+}
+
 bool MessageRuntime::take_ticket(Operation& operation) noexcept {
   const bool in_collective = operation.call.context_id == operation.call.context->collective_id();
   auto ticket = engine_.tickets().take(in_collective ? 0 : tickets_for_collectives);
@@ -208,7 +233,8 @@ bool MessageRuntime::take_ticket(Operation& operation) noexcept {
   if (!ticket) return false;
   operation.sending.has_ticket = true;
   operation.transfer.ticket = *ticket;
-  const auto address = is_paged(operation)              ? in_pieces_only
+  const bool in_pieces = is_paged(operation) || is_refused(operation.call.peer);
+  const auto address = in_pieces                        ? in_pieces_only
                        : operation.scattered != nullptr ? has_gaps
                                                         : reinterpret_cast<std::uint64_t>(operation.call.buffer.data());
   operation.head.set(Announced{operation.call.buffer.size(), address, *ticket});
@@ -302,22 +328,44 @@ Step MessageRuntime::send_late(Operation& operation) noexcept {
   return status == Status::again ? Step::retry : Step::waiting;  // waits for `done` or a grant
 }
 
-// The receive is posted: both sides copy, chunk by chunk. If the payload has gaps, this side copies alone.
-Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
-  State expected = State::granted;
-  if (!operation.progress.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
-    return advance(operation);  // the receiver was faster, or died
+// The receive is posted: reads the terms, which a second grant may replace until this side begins to copy.
+Step MessageRuntime::begin_transfer(Operation& operation) noexcept {
+  Terms terms;
+  bool is_granted = false;
+  {
+    const std::lock_guard guard(lock_);
+    terms = operation.transfer.terms;
+    State expected = State::granted;
+    const State next = terms.road == Road::direct ? State::copying : State::granted;
+    is_granted = operation.progress.state.compare_exchange_strong(expected, next, std::memory_order_relaxed);
   }
+  if (!is_granted) return advance(operation);  // the receiver was faster, or died
+  if (terms.road == Road::pieces) return send_pieces(operation);
   operation.progress.handled = State::copying;
+  return copy_to_receiver(operation, terms);
+}
+
+// Remembers that the kernel refuses copies to or from the peer's memory. Returns the status of a copy: denied if it can
+// be tried in another way.
+Status MessageRuntime::note_refusal(int peer, Status status) noexcept {
+  // There is no such process also if its main thread has ended. If it died, died() ends the operation.
+  if (status != Status::denied && status != Status::peer_gone) [[likely]]
+    return status;
+  refused_[static_cast<std::size_t>(peer)].store(true, std::memory_order_relaxed);
+  return Status::denied;
+}
+
+// Both sides copy, chunk by chunk. If the payload has gaps, this side copies alone.
+Step MessageRuntime::copy_to_receiver(Operation& operation, const Terms& terms) noexcept {
   const Ticket ticket = operation.transfer.ticket;
-  const Terms terms = operation.transfer.terms;
-  if (!has_transfer(ticket)) return write_alone(operation);
+  if (!has_transfer(ticket)) return write_alone(operation, terms);
   fabric::TransferMemory& transfer = engine_.transfer_of(self_, ticket.index);
   const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
   const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return operation.scattered != nullptr
-               ? write_scattered(*operation.scattered, copy, offset, terms.address + offset, bytes)
-               : copy.write(terms.address + offset, operation.call.buffer.data() + offset, bytes);
+    return note_refusal(operation.call.peer,
+                        operation.scattered != nullptr
+                            ? write_scattered(*operation.scattered, copy, offset, terms.address + offset, bytes)
+                            : copy.write(terms.address + offset, operation.call.buffer.data() + offset, bytes));
   };
   if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, write)) {
     return finish_send(operation, transfer.outcome());
@@ -327,13 +375,14 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
 }
 
 // Writes a payload that has gaps and a ticket without a TransferMemory.
-Step MessageRuntime::write_alone(Operation& operation) noexcept {
-  const Terms& terms = operation.transfer.terms;
+Step MessageRuntime::write_alone(Operation& operation, const Terms& terms) noexcept {
   const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
-  return finish_send(operation, write_scattered(*operation.scattered, copy, 0, terms.address, terms.bytes));
+  const Status status = write_scattered(*operation.scattered, copy, 0, terms.address, terms.bytes);
+  return finish_send(operation, note_refusal(operation.call.peer, status));
 }
 
-// This side copied the last chunk: tells the receiver. The send is complete once that head is sent.
+// This side copied the last chunk: tells the receiver. The send is complete once that head is sent, unless a side was
+// denied a copy.
 Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   bool ours = false;
   {
@@ -413,14 +462,15 @@ void MessageRuntime::granted(const Head& head) noexcept {
   {
     const std::lock_guard guard(lock_);
     Operation* operation = outgoing(head.source, ticket);
-    if (operation == nullptr || operation->progress.state.load(std::memory_order_relaxed) != State::announced ||
-        !sane || terms.bytes > operation->call.buffer.size()) {
+    if (operation == nullptr || !sane || terms.bytes > operation->call.buffer.size() ||
+        !may_be_granted(*operation, terms)) {
       return;
     }
     if (direct && !has_transfer(ticket) && operation->scattered == nullptr && terms.bytes != 0) {
       return;  // malformed: the receiver must copy such a payload alone
     }
     operation->transfer.terms = terms;
+    if (terms.road == Road::pieces) needs_steps(*operation);
     if (terms.bytes == 0) {
       release_ticket(*operation);
       become(*operation, State::complete, to_wake);
@@ -429,6 +479,17 @@ void MessageRuntime::granted(const Head& head) noexcept {
     }
   }
   if (to_wake != nullptr) to_wake->wake();
+}
+
+// Called under the lock. An announced send may be granted once. If direct copies are refused to the receiver, it grants
+// pieces after all chunks are over; then no side copies any more.
+bool MessageRuntime::may_be_granted(Operation& operation, const Terms& terms) noexcept {
+  State state = operation.progress.state.load(std::memory_order_relaxed);
+  if (state == State::announced) return true;
+  const bool again = (state == State::granted || state == State::copying) && terms.road == Road::pieces &&
+                     operation.transfer.terms.road == Road::direct && terms.bytes == operation.transfer.terms.bytes &&
+                     has_transfer(operation.transfer.ticket);
+  return again && !may_be_copying(operation, state);
 }
 
 // True if chunks remain or are being copied. Then a `done` from the receiver is malformed, and the ticket may not be

@@ -453,6 +453,9 @@ TEST_P(ContextsAfterDeath, WithTwoSidesFailAsTheirRanksDo) {
         // On rank 2 these never meet the dead rank: it is on the own side.
         Request from_any = between.start_receive(value, Rank::any, Tag{1});
         Request collective = between.start_barrier();
+        std::shared_ptr<Context> copy;
+        Request waiting;  // for rank 0, which will have heard of the death before it begins
+        if (world.rank() == 1) waiting = message::start_duplicate(*inter.value, copy);
         if (world.rank() == victim) {
           (void)from_any.cancel();
           for (const int peer : {0, 1, 2}) ASSERT_EQ(world.receive(value, Rank{peer}, Tag{2}).status, Status::ok);
@@ -470,6 +473,13 @@ TEST_P(ContextsAfterDeath, WithTwoSidesFailAsTheirRanksDo) {
           ASSERT_EQ(world.send(value, Rank{victim}, Tag{2}), Status::ok);
           ASSERT_EQ(from_any.wait().status, Status::ok);
           EXPECT_EQ(value, 7);
+        }
+        if (world.rank() == 1) {
+          EXPECT_EQ(waiting.wait().status, Status::peer_gone);
+          ASSERT_EQ(world.send(value, Rank{0}, Tag{3}), Status::ok);
+        } else if (world.rank() == 0) {
+          EXPECT_EQ(between.barrier(), Status::peer_gone);
+          ASSERT_EQ(world.receive(value, Rank{1}, Tag{3}).status, Status::ok);  // until then it does not leave
         }
         EXPECT_EQ(message::duplicate(*inter.value).status, Status::peer_gone);
         EXPECT_EQ(message::merge(*inter.value, false).status, Status::peer_gone);

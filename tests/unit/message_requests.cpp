@@ -69,7 +69,7 @@ struct Data {
 struct Messages {
   explicit Messages(Random& random) {
     for (std::size_t i = 0; i < 12; ++i) {
-      const std::size_t count = test::sizes[test::between(random, 0, test::sizes.size() - 2)] / sizeof(int);
+      const std::size_t count = test::sizes[test::between(random, 0, test::sizes.size() - 1)] / sizeof(int);
       sent.emplace_back(count, test::chance(random, 30));
       received.emplace_back(count, test::chance(random, 30));
       sent.back().fill(static_cast<int>(random() % 1000));
@@ -159,6 +159,32 @@ TEST_P(Detached, ReceivesAreCompleteBeforeALaterMessageIs) {
   });
 }
 
+TEST_P(Detached, ReceivesAreCompleteAlsoIfAnotherThreadCopies) {
+  constexpr std::size_t messages = 8;
+  constexpr std::size_t ints = 2900;  // just short enough to be sent before its receive is posted
+  run(2, [](Communicator& world) {
+    const std::jthread polling([&world](const std::stop_token& stops) {
+      while (!stops.stop_requested()) (void)world.probe_now(Rank::any, Tag{1000});
+    });
+    for (int round = 0; round < test::rounds(60); ++round) {
+      std::vector<std::vector<int>> buffers(messages, std::vector<int>(ints, round));
+      if (world.rank() == 0) {
+        ASSERT_EQ(world.receive(std::span<int>(), Rank{1}, Tag{token_tag}).status, Status::ok);
+        for (const auto& buffer : buffers) ASSERT_EQ(world.send(buffer, Rank{1}, Tag{1}), Status::ok);
+        ASSERT_EQ(world.send(round, Rank{1}, Tag{token_tag}), Status::ok);
+      } else {
+        std::vector<std::vector<int>> received(messages, std::vector<int>(ints, -1));
+        for (auto& buffer : received) detach(world.start_receive(buffer, Rank{0}, Tag{1}));
+        ASSERT_EQ(world.send(std::span<const int>(), Rank{0}, Tag{token_tag}), Status::ok);
+        int last = -1;
+        ASSERT_EQ(world.receive(last, Rank{0}, Tag{token_tag}).status, Status::ok);
+        ASSERT_EQ(last, round);
+        ASSERT_TRUE(received == buffers) << round;
+      }
+    }
+  });
+}
+
 TEST_P(Detached, OperationsOutliveTheirCommunicator) {
   run(2, [](Communicator& world) {
     const Rank other = world.neighbour(1);
@@ -231,7 +257,7 @@ TEST_P(Detached, MessagesOfManyThreadsAllArrive) {
           const std::size_t bytes = test::sizes[test::between(random, 0, test::sizes.size() - 2)];
           const auto sent = pattern(bytes, static_cast<std::size_t>(2 * round + world.rank().value()));
           std::vector<std::byte> received(bytes);
-          // One side of each message is detached. The message that follows says that it has arrived.
+          // One side of each message is detached. The next message says that this one has arrived.
           Request receive = world.start_receive(received, other, Tag{2 * number});
           Request send = world.start_send(sent, other, Tag{2 * number});
           const bool detaches_send = test::chance(random, 50);
