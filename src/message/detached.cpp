@@ -43,8 +43,10 @@ void MessageRuntime::make_due(Operation& operation) noexcept {
   engine_.handlers().add_deferred_work();
 }
 
+// Called under the lock.
 void MessageRuntime::count_not_due(const Operation& operation) noexcept {
-  if (operation.call.kind == Operation::Kind::receive) due_receives_.fetch_sub(1, std::memory_order_relaxed);
+  if (operation.call.kind == Operation::Kind::receive)
+    due_receives_.fetch_sub(1, std::memory_order_release);  // (1) after its payload
   engine_.handlers().finish_deferred_work();
 }
 
@@ -97,8 +99,8 @@ void MessageRuntime::retry_blocked() noexcept {
 void MessageRuntime::finish_due_receives_slow() noexcept {
   for (;;) {
     run_deferred_work();
-    if (due_receives_.load(std::memory_order_relaxed) == 0) return;
-    ::sched_yield();  // another thread copies
+    if (due_receives_.load(std::memory_order_acquire) == 0) return;  // pairs with (1)
+    ::sched_yield();                                                 // another thread copies
   }
 }
 

@@ -125,7 +125,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   /// Called before a wait or a test returns that an operation is complete: copies the payloads of the detached receives
   /// that matched before.
   void finish_due_receives() noexcept {
-    if (due_receives_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (due_receives_.load(std::memory_order_acquire) != 0) [[unlikely]]  // pairs with count_not_due()
       finish_due_receives_slow();
   }
 
@@ -262,7 +262,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   [[gnu::cold, gnu::noinline]] void finish_due_receives_slow() noexcept;
   static void abandon_detached(Operation& operation) noexcept;
 
-  // The kernel may refuse copies to or from a peer at any time: see message.md.
+  // The kernel may refuse copies to or from a peer at any time: see docs/modules/message.md.
   [[nodiscard]] bool is_refused(int peer) const noexcept {
     return refused_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed);
   }
@@ -318,8 +318,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
 
   DetachedOperations detached_;                     // under lock_
   std::atomic<std::uint64_t> mark_of_detached_{0};  // its address is the Waking::change_count of detached operations
-  // Detached receives that are due or being advanced. Relaxed: a thread that has seen a later message match also sees
-  // the change of this number, which the lock orders before it.
+  // Number of detached receives that are due or being advanced. A thread that has seen a later message match also sees
+  // that this number rose, since both happen under the lock. If it has fallen since, the thread sees the payload.
   std::atomic<std::uint32_t> due_receives_{0};
 
   struct Reply {
