@@ -23,13 +23,9 @@ bool MessageRuntime::detach(Operation& operation) noexcept {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    if (operation.owner.is_stepwise.load(std::memory_order_relaxed)) {
-      std::erase(stepwise_, &operation);
-      stepwise_count_.fetch_sub(1, std::memory_order_relaxed);
-      operation.owner.is_stepwise.store(false, std::memory_order_relaxed);
-    }
+    if (operation.owner.is_stepwise.load(std::memory_order_relaxed)) unlist_as_stepwise(operation);
     operation.signals.is_awaited.store(false, std::memory_order_relaxed);
-    operation.waking = {.sleeper = nullptr, .change_count = &mark_of_detached_};
+    operation.waking = {.sleeper = nullptr, .changes = &changes_of_detached_};
     make_due(operation);  // it may have changed before
   }
   run_deferred_work();

@@ -1,13 +1,12 @@
 #pragma once
 
 #include "message/context.hpp"
-#include "message/operation.hpp"
+#include "message/operation_set.hpp"
 
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace tonari::message {
 
@@ -20,12 +19,13 @@ namespace tonari::message {
 /// Threads: used under the runtime's lock.
 class DetachedOperations {
  public:
+  using Due = Operation::Due;
+
   /// Throws std::bad_alloc, and does not own the operation then.
   void add(Operation& operation) {
-    due_.reserve(all_.size() + 1);
+    now_.reserve(all_.size() + 1);
     blocked_.reserve(all_.size() + 1);
     all_.emplace(&operation, operation.call.context->weak_from_this().lock());
-    operation.owner.is_detached = true;
   }
   /// Returns the operation's communicator; null if it is not shared. The caller frees the operation.
   std::shared_ptr<Context> remove(Operation& operation) noexcept {
@@ -35,43 +35,28 @@ class DetachedOperations {
     return context;
   }
 
-  /// Returns false if it is due already.
-  bool make_due(Operation& operation) noexcept {
-    if (std::exchange(operation.owner.is_due, true)) return false;
-    due_.push_back(&operation);  // does not allocate: add() has reserved room
-    return true;
-  }
+  /// Returns false if it is due or blocked already.
+  bool make_due(Operation& operation) noexcept { return put(operation, Due::now, now_); }
+  bool block(Operation& operation) noexcept { return put(operation, Due::blocked, blocked_); }
   /// Removes and returns a due operation that no thread advances; null if there is none.
   Operation* take_due() noexcept {
-    for (std::size_t i = due_.size(); i-- > 0;) {
-      Operation* const operation = due_[i];
-      if (operation->owner.is_being_advanced) continue;
-      due_[i] = due_.back();
-      due_.pop_back();
-      operation->owner.is_due = false;
-      return operation;
-    }
-    return nullptr;
+    Operation* const taken = now_.take([](const Operation& each) { return !each.owner.is_being_advanced; });
+    if (taken != nullptr) taken->owner.due = Due::no;
+    return taken;
   }
   /// Makes a due operation idle. Returns false if it is not due.
   bool forget_due(Operation& operation) noexcept {
-    if (std::exchange(operation.owner.is_due, false)) return std::erase(due_, &operation) != 0;
-    return false;
-  }
-  /// Does nothing if the operation is due.
-  bool block(Operation& operation) noexcept {
-    if (std::exchange(operation.owner.is_due, true)) return false;
-    blocked_.push_back(&operation);
+    if (operation.owner.due != Due::now) return false;
+    operation.owner.due = Due::no;
+    now_.remove(operation);
     return true;
   }
   /// Removes all blocked operations; calls `visit(Operation&)` for each.
   template <class Visit>
   void take_blocked(Visit&& visit) noexcept {
-    while (!blocked_.empty()) {
-      Operation& operation = *blocked_.back();
-      blocked_.pop_back();
-      operation.owner.is_due = false;
-      visit(operation);
+    while (Operation* const taken = blocked_.take([](const Operation&) { return true; })) {
+      taken->owner.due = Due::no;
+      visit(*taken);
     }
   }
 
@@ -83,9 +68,16 @@ class DetachedOperations {
   }
 
  private:
+  static bool put(Operation& operation, Due due, OperationSet& set) noexcept {
+    if (operation.owner.due != Due::no) return false;
+    operation.owner.due = due;
+    set.add(operation);
+    return true;
+  }
+
   std::unordered_map<Operation*, std::shared_ptr<Context>> all_;
-  std::vector<Operation*> due_;
-  std::vector<Operation*> blocked_;
+  OperationSet now_;
+  OperationSet blocked_;
 };
 
 }  // namespace tonari::message

@@ -15,10 +15,10 @@ using fabric::Step;
 
 namespace {
 
-// Called under the lock.
+// These two are called under the lock.
+bool is_own(const Operation* operation) noexcept { return operation->owner.thread == this_thread(); }
 bool is_own_and_unfinished(const Operation& operation) noexcept {
-  return operation.owner.thread == this_thread() &&
-         operation.progress.state.load(std::memory_order_relaxed) != State::complete;
+  return is_own(&operation) && operation.progress.state.load(std::memory_order_relaxed) != State::complete;
 }
 
 }  // namespace
@@ -32,10 +32,11 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
       unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
       unexpected_(engine.session().settings().scan_depth),
       presence_(static_cast<std::size_t>(engine.session().size())),
+      held_(static_cast<std::size_t>(engine.session().size())),
       held_count_(engine.handlers()),
-      held_to_(static_cast<std::size_t>(engine.session().size())),
-      blocked_in_retry_(held_to_.size()),
-      refused_(held_to_.size()) {
+      held_to_(held_.size()),
+      refused_(held_.size()) {
+  peers_with_held_.reserve(held_.size());
   const fabric::BoardPlace first = engine.boards().take();  // the same board on all ranks
   const Group all = Group::first(engine.session().size());
   const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all.ranks()) ? all.ranks().size() : 0, first);
@@ -77,15 +78,21 @@ void MessageRuntime::list_as_stepwise(Operation& operation) {
 
 void MessageRuntime::list_as_stepwise_locked(Operation& operation) {
   if (operation.owner.is_stepwise.load(std::memory_order_relaxed)) return;
-  stepwise_.push_back(&operation);
+  stepwise_.add(operation);
   operation.owner.is_stepwise.store(true, std::memory_order_relaxed);
   stepwise_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Called under the lock: the payload of this operation moves in pieces, so its owning thread must advance it several
-// times also while it waits for something else.
+// Called under the lock.
+void MessageRuntime::unlist_as_stepwise(Operation& operation) noexcept {
+  stepwise_.remove(operation);
+  operation.owner.is_stepwise.store(false, std::memory_order_relaxed);
+  stepwise_count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Called under the lock: the owning thread must advance this operation also while it waits for something else.
 void MessageRuntime::needs_steps(Operation& operation) noexcept {
-  if (operation.owner.thread == nullptr || operation.owner.is_detached) return;
+  if (operation.owner.thread == nullptr || operation.waking.changes == &changes_of_detached_) return;
   try {
     list_as_stepwise_locked(operation);
   } catch (const std::bad_alloc&) {  // then the thread advances it only while it waits for it
@@ -100,8 +107,7 @@ void MessageRuntime::scatter(Operation& operation, const LayoutCursor& data) {
 void MessageRuntime::free_operation(Operation* operation) noexcept {
   if (operation->owner.is_stepwise.load(std::memory_order_relaxed)) {
     const std::lock_guard guard(lock_);
-    std::erase(stepwise_, operation);
-    stepwise_count_.fetch_sub(1, std::memory_order_relaxed);
+    unlist_as_stepwise(*operation);
   }
   delete operation;
 }
@@ -179,40 +185,65 @@ Status MessageRuntime::play(SharedCollective& collective, job::Wait what) noexce
 Step MessageRuntime::advance_stepwise(Step step) noexcept {
   if (stepwise_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return step;
-  for (std::size_t i = 0;; ++i) {
-    Operation* operation = nullptr;
-    {
-      const std::lock_guard guard(lock_);
-      while (i < stepwise_.size() && !is_own_and_unfinished(*stepwise_[i])) ++i;
-      if (i >= stepwise_.size()) return step;
-      operation = stepwise_[i];
-      operation->owner.is_being_advanced = true;
-    }
-    if (advance(*operation) == Step::retry) step = Step::retry;
-    const std::lock_guard guard(lock_);
-    operation->owner.is_being_advanced = false;
+  return advance_stepwise_slow() == Step::retry ? Step::retry : step;
+}
+
+Step MessageRuntime::advance_stepwise_slow() noexcept {
+  std::unique_lock guard(lock_);
+  const auto advance_one = [&](Operation& operation) {
+    operation.owner.is_being_advanced = true;
+    guard.unlock();
+    const Step step = advance(operation);
+    guard.lock();
+    operation.owner.is_being_advanced = false;
+    return step;
+  };
+  Step step = Step::waiting;
+  const OperationSet& collectives = stepwise_.collectives();
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    if (is_own_and_unfinished(*collectives[i]) && advance_one(*collectives[i]) == Step::retry) step = Step::retry;
   }
+  // While one operation finds no room, the others hardly find any. They take turns.
+  const auto advance_due = [&](Operation::Due due, std::size_t count, bool stops_if_blocked) {
+    for (bool stops = false; count != 0 && !stops; --count) {
+      Operation* const operation = stepwise_.take(due, this_thread());
+      if (operation == nullptr) return;
+      const bool is_blocked = advance_one(*operation) == Step::retry;
+      if (is_blocked) stepwise_.block(*operation);
+      stops = is_blocked && stops_if_blocked;
+    }
+  };
+  advance_due(Operation::Due::blocked, stepwise_.blocked().size(), true);
+  advance_due(Operation::Due::now, stepwise_.now().size(), false);
+  return std::ranges::any_of(stepwise_.blocked(), is_own) ? Step::retry : step;
 }
 
 bool MessageRuntime::stepwise_ready() noexcept {
   if (stepwise_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;
   const std::lock_guard guard(lock_);
-  return std::ranges::any_of(
-      stepwise_, [](const Operation* operation) { return is_own_and_unfinished(*operation) && operation->ready(); });
+  return is_stepwise_ready();
+}
+
+// Called under the lock.
+bool MessageRuntime::is_stepwise_ready() const noexcept {
+  return std::ranges::any_of(stepwise_.now(), is_own) ||
+         std::ranges::any_of(stepwise_.collectives(), [](const Operation* operation) {
+           return is_own_and_unfinished(*operation) && operation->ready();
+         });
 }
 
 bool MessageRuntime::attach_stepwise(fabric::Sleeper* sleeper) noexcept {
   if (stepwise_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return true;
   const std::lock_guard guard(lock_);
-  bool none_ready = true;
-  for (Operation* operation : stepwise_) {
+  bool none_ready = stepwise_.set_sleeper(this_thread(), sleeper);
+  for (Operation* operation : stepwise_.collectives()) {
     if (!is_own_and_unfinished(*operation)) continue;
     for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.waking.sleeper = sleeper; });
-    none_ready = watch_shared(engine_, *operation, sleeper) && none_ready && !operation->ready();
+    none_ready = watch_shared(engine_, *operation, sleeper) && none_ready;
   }
-  return none_ready;
+  return none_ready && !is_stepwise_ready();
 }
 
 void MessageRuntime::adopt(Operation& operation) noexcept {
@@ -241,7 +272,7 @@ bool MessageRuntime::attach(std::span<Operation* const> operations, fabric::Slee
 
 // Called under the lock. The sleeper outlives the operation, so it may be woken after the lock is released.
 void MessageRuntime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
-  to_wake = operation.waking.sleeper;
+  to_wake = sleeper_of(operation);
   set_state(operation, state);
 }
 

@@ -9,6 +9,7 @@
 #include "message/operation.hpp"
 #include "message/operation_list.hpp"
 #include "message/posted.hpp"
+#include "message/stepwise.hpp"
 #include "message/tickets.hpp"
 #include "message/unexpected.hpp"
 
@@ -107,10 +108,10 @@ class MessageRuntime final : public fabric::ProtocolHandler {
     return any_gone_.load(std::memory_order_relaxed) && finds_dead(context);
   }
 
-  // Only an operation's owning thread may touch its user memory. An operation is *stepwise* if the owning thread may
-  // have to advance it several times: a collective, or a payload that travels in pieces or has gaps. A thread that
-  // waits for one operation also advances the stepwise operations that it owns. A thread that waits for an operation of
-  // another thread adopts it first.
+  // Only an operation's owning thread may touch its user memory. A thread that waits for an operation of another thread
+  // adopts it first. An operation is *stepwise* if its owning thread must advance it also while it waits for others,
+  // because peers may depend on that. It is a collective, or its payload travels in pieces, has gaps, is in the
+  // sender's bulk memory, or is copied by the receiver alone.
   /// Advances the stepwise operations that this thread owns. Returns retry if one of them needs it, otherwise `step`.
   fabric::Step advance_stepwise(fabric::Step step) noexcept;
   [[nodiscard]] bool stepwise_ready() noexcept;
@@ -139,16 +140,25 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   /// Registers `sleeper` to be woken when one of the operations changes; null unregisters. Returns false if one has
   /// changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
-  /// Counts changes of operations in `changes`, until they are complete and stop_counting() has returned.
-  /// `for_each_operation` calls its argument for each.
+  /// Counts the changes of operations in `changes`, which must live until they are complete and stop_counting() has
+  /// returned. Called by their owning thread, which advances them when they have changed, and nowhere else.
+  /// `for_each_operation` calls its argument for each operation.
   template <class ForEach>
-  void count_changes(std::atomic<std::uint64_t>& changes, ForEach&& for_each_operation) noexcept {
+  void count_changes(Changes& changes, ForEach&& for_each_operation) noexcept {
     const std::lock_guard guard(lock_);
-    for_each_operation([&changes](Operation& operation) { operation.waking.change_count = &changes; });
+    for_each_operation([&](Operation& operation) {
+      if (operation.owner.due != Operation::Due::always) stepwise_.unlist(operation);
+      operation.waking.changes = &changes;
+      if (operation.ready()) changes.add();
+    });
   }
   void stop_counting() noexcept {
     const std::lock_guard guard(lock_);
   }  // waits for the thread that made the last change to release the lock
+  void set_sleeper(Changes& changes, fabric::Sleeper* sleeper) noexcept {
+    const std::lock_guard guard(lock_);
+    changes.sleeper = sleeper;
+  }
   /// Reports a long wait, for `tonari status` and for peers whose service thread must look.
   void waits_long(const Operation& operation, job::Wait what) noexcept;
   void waits_long(int peer, int tag, job::Wait what) noexcept;
@@ -174,6 +184,9 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   [[gnu::noinline]] fabric::Step advance_slow(Operation& operation) noexcept;
   void list_as_stepwise(Operation& operation);
   void list_as_stepwise_locked(Operation& operation);
+  void unlist_as_stepwise(Operation& operation) noexcept;
+  [[gnu::noinline]] fabric::Step advance_stepwise_slow() noexcept;
+  [[nodiscard]] bool is_stepwise_ready() const noexcept;
   void needs_steps(Operation& operation) noexcept;
 
   // Sends
@@ -189,6 +202,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   bool take_ticket(Operation& operation) noexcept;
   void launch_or_hold(Operation& operation) noexcept;
   void hold(Operation& operation) noexcept;
+  bool launch_held(int peer) noexcept;
   fabric::Step send_late(Operation& operation) noexcept;
   fabric::Step begin_transfer(Operation& operation) noexcept;
   fabric::Step copy_to_receiver(Operation& operation, const Terms& terms) noexcept;
@@ -279,19 +293,28 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   Operation* outgoing(std::uint32_t source, Ticket ticket) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
-  // Called under the lock. Afterwards the owning thread may destroy the operation, but the count still exists: see
-  // stop_counting().
+  // Called under the lock. Afterwards the owning thread may destroy the operation, unless it is stepwise or detached:
+  // that takes the lock. `changes` still exists: see stop_counting().
   void set_state(Operation& operation, State state) noexcept {
-    std::atomic<std::uint64_t>* const change_count = operation.waking.change_count;
+    Changes* const changes = operation.waking.changes;
+    const bool is_stepwise = operation.owner.is_stepwise.load(std::memory_order_relaxed);
     operation.progress.state.store(
         state, std::memory_order_release);  // publishes the data that belong to the state; pairs with ready()
-    note_change(operation, change_count);
+    if (changes != nullptr || is_stepwise) note_change(operation, changes);
   }
-  void note_change(Operation& operation, std::atomic<std::uint64_t>* change_count) noexcept {
-    if (change_count == nullptr) return;
-    if (change_count == &mark_of_detached_) [[unlikely]]
-      return make_due(operation);  // no thread frees it while this one has the lock
-    change_count->store(change_count->load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  void note_change(Operation& operation, Changes* changes) noexcept {
+    if (changes == &changes_of_detached_) [[unlikely]]
+      return make_due(operation);
+    if (changes != nullptr) return changes->add();
+    if (operation.owner.is_stepwise.load(std::memory_order_relaxed)) stepwise_.note(operation);
+  }
+  // Called under the lock: returns the sleeper to be woken when the operation changes; null if there is none.
+  [[nodiscard]] fabric::Sleeper* sleeper_of(const Operation& operation) const noexcept {
+    if (operation.waking.sleeper != nullptr) return operation.waking.sleeper;
+    if (operation.waking.changes != nullptr) return operation.waking.changes->sleeper;
+    if (!operation.owner.is_stepwise.load(std::memory_order_relaxed)) [[likely]]
+      return nullptr;
+    return stepwise_.sleeper_of(operation.owner.thread);
   }
   void complete(Operation& operation, Status status) noexcept;
 
@@ -313,11 +336,11 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages kept here
   std::uint64_t unexpected_bytes_ = 0;  // the same plus the bytes of their heads
 
-  std::vector<Operation*> stepwise_;            // under lock_
+  StepwiseOperations stepwise_;                 // under lock_
   std::atomic<std::size_t> stepwise_count_{0};  // relaxed: a thread needs to see only its own changes
 
-  DetachedOperations detached_;                     // under lock_
-  std::atomic<std::uint64_t> mark_of_detached_{0};  // its address is the Waking::change_count of detached operations
+  DetachedOperations detached_;  // under lock_
+  Changes changes_of_detached_;  // its address is the Waking::changes of detached operations
   // Number of detached receives that are due or being advanced. A thread that has seen a later message match also sees
   // that this number rose, since both happen under the lock. If it has fallen since, the thread sees the payload.
   std::atomic<std::uint32_t> due_receives_{0};
@@ -331,13 +354,18 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   std::atomic<bool> any_gone_{false};
   std::vector<std::atomic<Presence>> presence_;  // by rank
 
-  SpinLock held_lock_;  // protects held_ and held_replies_
-  OperationList held_;  // sends that found no room, oldest first
+  SpinLock held_lock_;  // protects the next four
+  // Sends that found no room, oldest first. `finish` heads go before messages: they need no order, and a message may
+  // wait for the ticket of one.
+  struct Held {
+    OperationList finishes;
+    OperationList messages;
+  };
+  std::vector<Held> held_;  // by peer
+  std::vector<int> peers_with_held_;
   std::vector<Reply> held_replies_;
-  fabric::HeldBack held_count_;                      // size of both, and number of blocked detached operations
-  std::vector<std::atomic<std::uint32_t>> held_to_;  // held sends by rank; see way_is_free()
-  std::uint64_t retries_ = 0;                        // this and the next: used by the holder of the progress lock only
-  std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room
+  fabric::HeldBack held_count_;                      // number of both, and of blocked detached operations
+  std::vector<std::atomic<std::uint32_t>> held_to_;  // held sends by peer; see way_is_free()
 
   std::vector<std::atomic<bool>> refused_;  // by rank: the kernel has refused a copy to or from its memory. Relaxed
 

@@ -42,6 +42,14 @@ class Schedule;
 //            owning thread ends the operation, unless the other side has begun to copy
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
+/// Counts the changes of the operations of one wait.
+struct Changes {
+  std::atomic<std::uint64_t> count{0};  // under MessageRuntime::lock_; the waiting thread reads it without the lock
+  fabric::Sleeper* sleeper = nullptr;   // woken at a change; under the lock
+
+  void add() noexcept { count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+};
+
 /// A send, receive, probe or collective that is under way.
 ///
 /// Threads: three roles; one thread may have several at once. Each group of members says which role writes it, and
@@ -106,20 +114,27 @@ struct Operation {
   /// Where to tell that the state has changed. Written by the waiting thread, read by the holder, both under the lock.
   struct Waking {
     fabric::Sleeper* sleeper = nullptr;
-    std::atomic<std::uint64_t>* change_count = nullptr;  // the changes of all operations of one wait
+    Changes* changes = nullptr;  // of a wait for several operations
   };
 
-  /// The owning thread, see MessageRuntime::advance_stepwise(). Null if it waits for the operation from the start.
-  /// Written under the lock.
+  /// Whether the owning thread must advance a stepwise or detached operation.
+  enum class Due : std::uint8_t {
+    no,
+    now,      // it has changed
+    blocked,  // it found no room, so it must be advanced again after the next poll
+    always,   // a collective: its changes are not reported
+  };
+
+  /// The owning thread, see MessageRuntime::advance_stepwise(). A thread that advances a detached operation is its
+  /// owning thread. Written under the lock.
   struct Owner {
-    const void* thread = nullptr;    // its this_thread()
+    const void* thread = nullptr;    // its this_thread(); null if it waits for the operation from the start
+    std::uint32_t place = 0;         // in an OperationSet
+    Due due = Due::no;               // of a stepwise or detached operation: says in which set it is
     bool is_being_advanced = false;  // `thread` advances it now, but does not wait for it
     // Set at the start or, under the lock, when its payload must go in pieces. Relaxed: the owning thread sees its own
     // changes, and other changes before the operation is complete.
     std::atomic<bool> is_stepwise{false};
-    // See DetachedOperations. A thread that advances a detached operation is its owning thread.
-    bool is_detached = false;
-    bool is_due = false;  // due or blocked
   };
 
   /// An announced payload. The launcher of a send writes the ticket before the launch; the holder writes the terms

@@ -14,12 +14,11 @@ class OperationList {
     (back_ != nullptr ? back_->links.next : front_) = &operation;
     back_ = &operation;
   }
-  /// Inserts the operation after `place`, or at the front if `place` is null.
-  void insert_after(Operation* place, Operation& operation) noexcept {
-    operation.links.previous = place;
-    operation.links.next = place != nullptr ? place->links.next : front_;
-    (operation.links.next != nullptr ? operation.links.next->links.previous : back_) = &operation;
-    (place != nullptr ? place->links.next : front_) = &operation;
+  void push_front(Operation& operation) noexcept {
+    operation.links.next = front_;
+    operation.links.previous = nullptr;
+    (front_ != nullptr ? front_->links.previous : back_) = &operation;
+    front_ = &operation;
   }
   void remove(Operation& operation) noexcept {
     (operation.links.previous != nullptr ? operation.links.previous->links.next : front_) = operation.links.next;

@@ -156,7 +156,7 @@ void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
     return;  // malformed: drop it
   if (Operation* operation = posted_.take(head)) {
     engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
-    if (operation->waking.sleeper != nullptr) arrivals.sleepers[arrivals.sleeping++] = operation->waking.sleeper;
+    if (fabric::Sleeper* const sleeper = sleeper_of(*operation)) arrivals.sleepers[arrivals.sleeping++] = sleeper;
     auto& granted = arrivals.grants[arrivals.granted];
     granted.peer = static_cast<int>(head.source);
     arrivals.granted += match(*operation, head, granted.grant) ? 1 : 0;
@@ -177,6 +177,7 @@ bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant)
     return false;
   }
   bool granted = false;
+  const bool is_awaited = operation.signals.is_awaited.load(std::memory_order_relaxed);
   job::Counters::add(counters.messages_received, 1);
   const std::size_t bytes = std::min(message_bytes(head), operation.call.buffer.size());
   if (head.kind == Kind::message_announced) {
@@ -195,18 +196,20 @@ bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant)
       return false;
     }
     const bool direct = terms.road == Road::direct;
-    if (!direct) needs_steps(operation);
     job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
     // If there is only one chunk and the owning thread is about to copy it, copying takes less time than asking the
     // sender. It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
     const bool alone = direct && !has_gaps_there(head) &&
                        (!has_transfer(operation.transfer.ticket) || operation.scattered != nullptr ||
-                        (bytes <= terms.chunk_bytes && operation.signals.is_awaited.load(std::memory_order_relaxed)));
+                        (bytes <= terms.chunk_bytes && is_awaited));
     // A grant of 0 bytes completes the send: its receive was posted, and nothing remains to be copied.
     granted = !alone || bytes == 0;
     if (granted) grant = {operation.transfer.ticket, terms};
+    if (!direct || (alone && !is_awaited)) needs_steps(operation);
   } else {
     job::Counters::add(counters.bytes_buffered, bytes);
+    // The sender may need the block before the owning thread waits for this receive.
+    if (head.kind == Kind::message_bulk && !is_awaited) needs_steps(operation);
   }
   set_state(operation, State::matched);
   return granted;
@@ -495,9 +498,9 @@ void MessageRuntime::piece(const Head& head) noexcept {
     Operation* const operation = incoming_.find(head.source, piece.ticket);
     if (operation != nullptr && operation->transfer.terms.road == Road::pieces) {  // otherwise it is malformed
       operation->pieces.push_back(piece);
-      to_wake = operation->waking.sleeper;
+      to_wake = sleeper_of(*operation);
       operation->signals.has_pieces.store(true, std::memory_order_release);
-      note_change(*operation, operation->waking.change_count);
+      note_change(*operation, operation->waking.changes);
       unwanted = false;
     }
   }

@@ -41,7 +41,7 @@ bool Requests::advance(Request& request) noexcept {
 
 namespace {
 
-// Requests and pointers to requests, for wait_for_several().
+// Requests and pointers to requests, for wait_for_all() and wait_for_any().
 Request& request_in(Request& element) noexcept { return element; }
 Request& request_in(Request* element) noexcept { return *element; }
 
@@ -128,12 +128,8 @@ void Requests::complete_foreign(Operation& operation, Status status) noexcept {
   operation.call.context->runtime().complete_foreign(operation, status);
 }
 
-void wait_any(std::span<Request* const> requests) noexcept {
-  (void)wait_for_several(Listed<Request* const>{requests}, false);
-}
-void wait_all(std::span<Request* const> requests) noexcept {
-  (void)wait_for_several(Listed<Request* const>{requests}, true);
-}
+void wait_any(std::span<Request* const> requests) noexcept { (void)wait_for_any(Listed<Request* const>{requests}); }
+void wait_all(std::span<Request* const> requests) noexcept { wait_for_all(Listed<Request* const>{requests}); }
 
 }  // namespace message
 
@@ -181,7 +177,7 @@ bool Request::cancel() noexcept {
 bool Request::complete() const noexcept { return operation_ == nullptr; }
 
 std::size_t wait_any(std::span<Request> requests) noexcept {
-  return message::wait_for_several(message::Listed<Request>{requests}, false);
+  return message::wait_for_any(message::Listed<Request>{requests});
 }
 
 std::size_t wait_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept {
@@ -203,7 +199,7 @@ std::size_t wait_some(std::span<Request> requests, std::span<std::size_t> comple
 }
 
 Status wait_all(std::span<Request> requests) noexcept {
-  (void)message::wait_for_several(message::Listed<Request>{requests}, true);
+  message::wait_for_all(message::Listed<Request>{requests});
   return message::first_failure(requests);
 }
 

@@ -247,9 +247,10 @@ void MessageRuntime::hold(Operation& operation) noexcept {
   engine_.counters().held_back.fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard guard(held_lock_);
-    held_to_[static_cast<std::size_t>(operation.call.peer)].fetch_add(1, std::memory_order_relaxed);
+    const auto peer = static_cast<std::size_t>(operation.call.peer);
+    if (held_to_[peer].fetch_add(1, std::memory_order_relaxed) == 0) peers_with_held_.push_back(operation.call.peer);
     held_count_.add();
-    held_.push_back(operation);
+    (operation.head.kind == Kind::finish ? held_[peer].finishes : held_[peer].messages).push_back(operation);
   }
   engine_.wake_self();
 }
@@ -266,44 +267,49 @@ void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
   engine_.wake_self();
 }
 
-// Called by the progress lock's holder, the only thread that removes operations from held_; others only append. So
-// `previous` stays valid while an operation is out of the list to be launched.
+// Called by the progress lock's holder, the only thread that removes held operations.
 void MessageRuntime::retry() noexcept {
   if (held_count_.is_zero()) return;
-  ++retries_;
   retry_blocked();
-  std::unique_lock guard(held_lock_);
+  const std::lock_guard guard(held_lock_);
   std::erase_if(held_replies_, [this](const Reply& reply) {
     const bool gone = engine_.send(reply.peer, reply.head, Lane::reply) != Status::again;
     if (!gone) (void)engine_.ask_for_room(reply.peer, Lane::reply);
     if (gone) held_count_.remove();
     return gone;
   });
-  Operation* previous = nullptr;
-  for (Operation* operation = held_.front(); operation != nullptr;
-       operation = previous != nullptr ? previous->links.next : held_.front()) {
-    const auto peer = static_cast<std::size_t>(operation->call.peer);
-    if (blocked_in_retry_[peer] == retries_ &&
-        operation->head.kind != Kind::finish) {  // no message may overtake the blocked one
-      previous = operation;
-      continue;
-    }
-    held_.remove(*operation);
-    guard.unlock();
-    Status status = launch(*operation);
-    if (status == Status::again && engine_.ask_for_room(operation->call.peer, Lane::request))
-      status = launch(*operation);
-    if (status != Status::ok && status != Status::again) complete(*operation, status);
-    guard.lock();
-    if (status == Status::again) {
-      held_.insert_after(previous, *operation);
-      blocked_in_retry_[peer] = retries_;
-      previous = operation;
+  for (std::size_t i = 0; i < peers_with_held_.size();) {
+    const int peer = peers_with_held_[i];
+    if (launch_held(peer)) {
+      peers_with_held_[i] = peers_with_held_.back();
+      peers_with_held_.pop_back();
     } else {
-      held_to_[peer].fetch_sub(1, std::memory_order_release);  // release: its head is in the ring before any later head
-      held_count_.remove();
+      ++i;
     }
   }
+}
+
+// Called under held_lock_: launches the held sends to a peer until there is no more room. Returns true if no send is
+// left.
+bool MessageRuntime::launch_held(int peer) noexcept {
+  const auto index = static_cast<std::size_t>(peer);
+  while (held_to_[index].load(std::memory_order_relaxed) != 0) {
+    OperationList& list = held_[index].finishes.front() != nullptr ? held_[index].finishes : held_[index].messages;
+    Operation* const operation = list.front();
+    list.remove(*operation);
+    held_lock_.unlock();
+    Status status = launch(*operation);
+    if (status == Status::again && engine_.ask_for_room(peer, Lane::request)) status = launch(*operation);
+    if (status != Status::ok && status != Status::again) complete(*operation, status);
+    held_lock_.lock();
+    if (status == Status::again) {
+      list.push_front(*operation);
+      return false;
+    }
+    held_count_.remove();
+    held_to_[index].fetch_sub(1, std::memory_order_release);  // release: its head is in the ring before any later head
+  }
+  return true;
 }
 
 // Sends a short payload that was announced because bulk memory or its receiver was full. It is sent as soon as there is

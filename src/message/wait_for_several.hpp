@@ -3,119 +3,219 @@
 #include "message/message_runtime.hpp"
 #include "message/waiting.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
+// Waiting for several requests. `List` has them in the form in which the caller has them:
+//
+//   size()        their number
+//   operation(i)  the operation of request i, or null if it is complete already
+//   settle(i)     called once its operation is complete; from then on operation(i) returns null
 namespace tonari::message {
 
-/// The argument of fabric::Engine::wait that describes a wait until one of several requests, or all, are complete. For
-/// all, the changes of their operations are counted: a step looks only as far as it must to find the new changes, which
-/// usually belong to the first requests.
-///
-/// `List` has the requests in the form in which the caller has them:
-///   size()        their number
-///   operation(i)  the operation of request i, or null if it is complete already
-///   settle(i)     called once its operation is complete; from then on operation(i) returns null
+/// The argument of fabric::Engine::wait that describes a wait until up to 64 requests of a list are complete. Changes
+/// of their operations are counted: a step looks only as far as it must to find the new ones, which usually belong to
+/// the first requests. It also looks at collectives, and at operations that found no room.
 template <class List>
-struct WaitForSeveral {
+struct WaitForAll {
+  static constexpr std::size_t count_max = 64;
+
   MessageRuntime& runtime;
-  List list;
-  bool all;
-  std::size_t index = 0;                  // index of a complete request
-  std::atomic<std::uint64_t> changes{0};  // changes of all operations, counted by the threads that make them
+  List& list;
+  std::size_t first;              // index of the first request
+  std::uint64_t open = 0;         // one bit per request, as in the next two
+  std::uint64_t collectives = 0;  // among the open ones
+  std::uint64_t blocked = 0;      // found no room
+  std::size_t turn = 0;           // of the blocked ones: the next to be tried
+  Changes changes{};
   std::uint64_t changes_seen = 0;
-  std::size_t first = 0;      // all requests before it are complete
-  bool looks_at_each = true;  // true at first, and while an operation must be retried or is a collective
+
+  /// Looks at `count` requests for the first time. Returns true if they are complete.
+  bool begin(std::size_t count) noexcept {
+    for (std::size_t bit = 0; bit < count; ++bit) {
+      Operation* const operation = list.operation(first + bit);
+      if (operation == nullptr) continue;
+      operation->signals.is_awaited.store(true, std::memory_order_relaxed);
+      open |= mask(bit);
+      if (operation->call.kind == Operation::Kind::collective) collectives |= mask(bit);
+    }
+    for_each(open, [this](Operation& operation, std::size_t bit) {
+      // A receive can advance only after a change; a send may find room at any time.
+      if (operation.call.kind != Operation::Kind::receive || operation.ready()) advance(operation, bit);
+    });
+    if (open == 0) return true;
+    runtime.count_changes(changes, [this](auto&& visit) {
+      for_each(open, [&visit](Operation& operation, std::size_t) { visit(operation); });
+    });
+    return false;
+  }
+  fabric::Step step() noexcept {
+    advance_changed();
+    for_each(collectives, [this](Operation& operation, std::size_t bit) { advance(operation, bit); });
+    try_blocked();
+    if (open == 0) return fabric::Step::done;
+    return runtime.advance_stepwise(blocked != 0 ? fabric::Step::retry : fabric::Step::waiting);
+  }
+  [[nodiscard]] bool ready() noexcept {
+    if (changes.count.load(std::memory_order_acquire) != changes_seen) return true;
+    bool is_ready = false;
+    for_each(collectives, [&](Operation& operation, std::size_t) { is_ready = is_ready || operation.ready(); });
+    return is_ready || runtime.stepwise_ready();
+  }
+  bool attach(fabric::Sleeper* sleeper) noexcept {
+    runtime.set_sleeper(changes, sleeper);
+    bool none_ready = changes.count.load(std::memory_order_acquire) == changes_seen;
+    for_each(collectives, [&](Operation& operation, std::size_t) {
+      none_ready = message::attach(runtime, operation, sleeper) && none_ready;
+    });
+    return runtime.attach_stepwise(sleeper) && none_ready;
+  }
+  void slow() noexcept {
+    bool told = false;
+    for_each(open, [&](Operation& operation, std::size_t) {
+      for_each_leaf(operation, [&](Operation& leaf) {
+        if (!std::exchange(told, true)) runtime.waits_long(leaf, wait_of(leaf));
+      });
+    });
+  }
+
+ private:
+  static constexpr std::uint64_t mask(std::size_t bit) noexcept { return std::uint64_t{1} << bit; }
+  template <class Visit>
+  void for_each(std::uint64_t bits, Visit&& visit) noexcept {
+    for (; bits != 0; bits &= bits - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(bits));
+      visit(*list.operation(first + bit), bit);
+    }
+  }
+  void advance_changed() noexcept {
+    const std::uint64_t now = changes.count.load(std::memory_order_acquire);
+    std::uint64_t new_ones = now - std::exchange(changes_seen, now);
+    for (std::uint64_t left = open; left != 0 && new_ones != 0; left &= left - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(left));
+      Operation& operation = *list.operation(first + bit);
+      if (!operation.ready()) continue;
+      --new_ones;
+      advance(operation, bit);
+    }
+  }
+  // Tries the blocked ones in turns, until one still finds no room: then the others hardly find any.
+  void try_blocked() noexcept {
+    for (std::uint64_t left = blocked; left != 0;) {
+      const std::uint64_t later = left & (~std::uint64_t{0} << turn);
+      const auto bit = static_cast<std::size_t>(std::countr_zero(later != 0 ? later : left));
+      turn = (bit + 1) % count_max;
+      left &= ~mask(bit);
+      advance(*list.operation(first + bit), bit);
+      if ((blocked & mask(bit)) != 0) return;
+    }
+  }
+  void advance(Operation& operation, std::size_t bit) noexcept {
+    const fabric::Step step = runtime.advance(operation);
+    blocked = step == fabric::Step::retry ? blocked | mask(bit) : blocked & ~mask(bit);
+    if (step != fabric::Step::done) return;
+    list.settle(first + bit);
+    open &= ~mask(bit);
+    collectives &= open;
+  }
+};
+
+/// The same for a wait until one of the requests is complete. A step looks at all.
+template <class List>
+struct WaitForAny {
+  MessageRuntime& runtime;
+  List& list;
+  std::size_t index = 0;  // of the complete one
 
   fabric::Step step() noexcept {
-    const std::uint64_t now = changes.load(std::memory_order_acquire);
-    std::uint64_t new_ones = now - changes_seen;
-    changes_seen = now;
-    const bool each = std::exchange(looks_at_each, !all);
     bool retry = false;
-    for (std::size_t i = first; i < list.size() && (each || new_ones != 0); ++i) {
-      Operation* operation = list.operation(i);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      Operation* const operation = list.operation(i);
       if (operation == nullptr) continue;
-      // A receive can advance only after a counted change; a send may find room at any time.
-      const bool may_move = each && operation->call.kind != Operation::Kind::receive;
-      if (!may_move && !operation->ready()) continue;
-      if (new_ones != 0) --new_ones;
-      const fabric::Step step = operation->call.context->runtime().advance(*operation);
-      if (step == fabric::Step::done) {
-        list.settle(i);
-        index = i;
-        if (!all) return fabric::Step::done;
-      } else {
-        retry = retry || step == fabric::Step::retry;
-        looks_at_each =
-            looks_at_each || step == fabric::Step::retry || operation->call.kind == Operation::Kind::collective;
-      }
+      const fabric::Step step = runtime.advance(*operation);
+      retry = retry || step == fabric::Step::retry;
+      if (step != fabric::Step::done) continue;
+      list.settle(i);
+      index = i;
+      return fabric::Step::done;
     }
-    while (first < list.size() && list.operation(first) == nullptr) ++first;
-    if (first == list.size()) return fabric::Step::done;
     return runtime.advance_stepwise(retry ? fabric::Step::retry : fabric::Step::waiting);
   }
-  [[nodiscard]] bool ready() const noexcept {
-    if (changes.load(std::memory_order_acquire) != changes_seen) return true;
-    if (!looks_at_each) return runtime.stepwise_ready();
+  [[nodiscard]] bool ready() noexcept {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const Operation* operation = list.operation(i);
+      const Operation* const operation = list.operation(i);
       if (operation != nullptr && operation->ready()) return true;
     }
     return runtime.stepwise_ready();
   }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     bool none_ready = true;
-    for_each_leaf_of_all([&](Operation& leaf) {
-      Operation* const one[] = {&leaf};
-      none_ready = leaf.call.context->runtime().attach(one, sleeper) && none_ready;
-    });
-    for_each(
-        [&](Operation& operation) { none_ready = watch_shared(runtime.engine(), operation, sleeper) && none_ready; });
+    for_each([&](Operation& operation) { none_ready = message::attach(runtime, operation, sleeper) && none_ready; });
     return runtime.attach_stepwise(sleeper) && none_ready;
   }
   void slow() noexcept {
     bool told = false;
-    for_each_leaf_of_all([&](Operation& leaf) {
-      if (!std::exchange(told, true)) leaf.call.context->runtime().waits_long(leaf, wait_of(leaf));
+    for_each([&](Operation& operation) {
+      for_each_leaf(operation, [&](Operation& leaf) {
+        if (!std::exchange(told, true)) runtime.waits_long(leaf, wait_of(leaf));
+      });
     });
   }
+
+ private:
   template <class Visit>
   void for_each(Visit&& visit) noexcept {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (Operation* operation = list.operation(i)) visit(*operation);
+      if (Operation* const operation = list.operation(i)) visit(*operation);
     }
-  }
-  template <class Visit>
-  void for_each_leaf_of_all(Visit&& visit) noexcept {
-    for_each([&](Operation& operation) { for_each_leaf(operation, visit); });
   }
 };
 
-/// Waits until one of the requests, or all, are complete. Returns the index of a complete one, or list.size() if all
-/// were settled before.
+/// Waits until all requests are complete: for one after the other in groups, since a thread that waits for some
+/// operations completes others too as far as their peers depend on it.
 template <class List>
-std::size_t wait_for_several(List list, bool all) noexcept {
+void wait_for_all(List list) noexcept {
   MessageRuntime* runtime = nullptr;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Operation* operation = list.operation(i);
+    Operation* const operation = list.operation(i);
+    if (operation == nullptr) continue;
+    runtime = &operation->call.context->runtime();
+    runtime->adopt(*operation);
+  }
+  if (runtime == nullptr) return;
+  using Wait = WaitForAll<List>;
+  for (std::size_t first = 0; first < list.size(); first += Wait::count_max) {
+    Wait waiting{.runtime = *runtime, .list = list, .first = first};
+    if (waiting.begin(std::min(Wait::count_max, list.size() - first))) continue;
+    runtime->engine().wait(waiting);
+    runtime->stop_counting();
+  }
+  runtime->finish_due_receives();
+}
+
+/// Waits until one of the requests is complete. Returns its index, or list.size() if all were settled before.
+template <class List>
+std::size_t wait_for_any(List list) noexcept {
+  MessageRuntime* runtime = nullptr;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Operation* const operation = list.operation(i);
     if (operation == nullptr) continue;
     runtime = &operation->call.context->runtime();
     runtime->adopt(*operation);
     // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
-    if (!all && runtime->advance(*operation) == fabric::Step::done) {
+    if (runtime->advance(*operation) == fabric::Step::done) {
       list.settle(i);
       runtime->finish_due_receives();
       return i;
     }
-    if (all) operation->signals.is_awaited.store(true, std::memory_order_relaxed);
   }
   if (runtime == nullptr) return list.size();
-  WaitForSeveral<List> waiting{.runtime = *runtime, .list = list, .all = all};
-  if (all) runtime->count_changes(waiting.changes, [&](auto&& visit) { waiting.for_each(visit); });
+  WaitForAny<List> waiting{.runtime = *runtime, .list = list};
   runtime->engine().wait(waiting);
-  if (all) runtime->stop_counting();
   runtime->finish_due_receives();
   return waiting.index;
 }

@@ -26,6 +26,16 @@ inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fab
   return !is_shared || engine.watch(*operation.schedule->shared(), sleeper);
 }
 
+/// Registers `sleeper` to be woken when the operation changes; null unregisters. Returns false if it is ready already.
+inline bool attach(MessageRuntime& runtime, Operation& operation, fabric::Sleeper* sleeper) noexcept {
+  bool none_ready = true;
+  for_each_leaf(operation, [&](Operation& leaf) {
+    Operation* const one[] = {&leaf};
+    none_ready = runtime.attach(one, sleeper) && none_ready;
+  });
+  return watch_shared(runtime.engine(), operation, sleeper) && none_ready;
+}
+
 /// Returns the kind of wait, for `tonari status`.
 inline job::Wait wait_of(const Operation& operation) noexcept {
   switch (operation.call.kind) {
@@ -47,12 +57,7 @@ struct WaitForOne {
   }
   [[nodiscard]] bool ready() const noexcept { return operation.ready() || runtime.stepwise_ready(); }
   bool attach(fabric::Sleeper* sleeper) noexcept {
-    bool none_ready = true;
-    for_each_leaf(operation, [&](Operation& leaf) {
-      Operation* const one[] = {&leaf};
-      none_ready = runtime.attach(one, sleeper) && none_ready;
-    });
-    none_ready = watch_shared(runtime.engine(), operation, sleeper) && none_ready;
+    const bool none_ready = message::attach(runtime, operation, sleeper);
     return runtime.attach_stepwise(sleeper) && none_ready;
   }
   void slow() noexcept {

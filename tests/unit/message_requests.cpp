@@ -459,5 +459,45 @@ TEST_P(Several, SendsCannotBeCancelledAndEndWhenTheyAreReceived) {
   });
 }
 
+// Rank 1 waits for 64 messages that rank 0 sends only after others, with blocking sends. The receives of the others are
+// posted, so these sends must end although rank 1 does not wait for them yet. Outstanding sends use up the tickets that
+// have a TransferMemory.
+TEST_P(Several, AreReceivedWhileTheirThreadWaitsForOthers) {
+  constexpr int first_count = 64;
+  constexpr int outstanding_count = 200;
+  const std::uint64_t seed = test::seed();
+  run(2, [seed](Communicator& world) {
+    Random random(seed);
+    std::vector<std::vector<std::byte>> sent;
+    for (std::size_t i = 0; i < 150; ++i)
+      sent.push_back(pattern(test::sizes[test::between(random, 0, test::sizes.size() - 1)], i));
+    const std::vector<std::byte> outstanding(20'000);
+    if (world.rank() == 0) {
+      std::vector<Request> requests;
+      for (int i = 0; i < outstanding_count; ++i)
+        requests.push_back(world.start_send(outstanding, Rank{1}, Tag{1000 + i}));
+      for (std::size_t i = sent.size(); i-- > 0;)
+        ASSERT_EQ(world.send(sent[i], Rank{1}, Tag{100 + static_cast<int>(i)}), Status::ok);
+      for (int i = 0; i < first_count; ++i) ASSERT_EQ(world.send(i, Rank{1}, Tag{i}), Status::ok);
+      ASSERT_EQ(wait_all(requests), Status::ok);
+    } else {
+      std::array<int, first_count> first{};
+      std::vector<std::vector<std::byte>> received;
+      for (const auto& each : sent) received.emplace_back(each.size());
+      std::vector<Request> requests;
+      for (std::size_t i = 0; i < first.size(); ++i)
+        requests.push_back(world.start_receive(first[i], Rank{0}, Tag{static_cast<int>(i)}));
+      for (std::size_t i = 0; i < received.size(); ++i)
+        requests.push_back(world.start_receive(received[i], Rank{0}, Tag{100 + static_cast<int>(i)}));
+      ASSERT_EQ(wait_all(requests), Status::ok);
+      for (std::size_t i = 0; i < first.size(); ++i) ASSERT_EQ(first[i], static_cast<int>(i));
+      for (std::size_t i = 0; i < received.size(); ++i) ASSERT_TRUE(received[i] == sent[i]);
+      std::vector<std::byte> buffer(outstanding.size());
+      for (int i = outstanding_count; i-- > 0;)
+        ASSERT_EQ(world.receive(buffer, Rank{0}, Tag{1000 + i}).status, Status::ok);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tonari
