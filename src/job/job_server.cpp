@@ -188,13 +188,13 @@ std::string JobServer::objection(const Request& request, const Peer& peer) const
   const auto phase = arena_.block(request.rank).phase.load(std::memory_order_acquire);
   if (phase == Phase::left) {
     return fmt::format(
-        "process {} was this rank and has left already: under `tonari run` a rank can make only one tonari::Job in its "
-        "life; unset TONARI_JOIN to run alone",
+        "process {} was this rank and has left already: under `tonari run` a rank can join only once in its life; "
+        "unset TONARI_JOIN to run alone",
         at.pid);
   }
   return fmt::format(
-      "process {} is this rank already: a rank is one process with one tonari::Job at a time; to start another program "
-      "from it, unset TONARI_JOIN for that program",
+      "process {} is this rank already: a rank is one process, which joins once; to start another program from "
+      "it, unset TONARI_JOIN for that program",
       at.pid);
 }
 

@@ -35,8 +35,8 @@ void JobServer::look_for_the_missing() {
     const Door& at = door(rank);
     if (at.state != State::away || !at.program) continue;
     stop_joining(rank,
-                 fmt::format("{} {} before it joined, and other ranks wait for it: every rank must make a "
-                             "tonari::Job, or none",
+                 fmt::format("{} {} before it joined, and other ranks wait for it: every rank must join (make a "
+                             "tonari::Job, or call MPI_Init), or none",
                              name_of(rank, at.program_pid), describe(*at.program)),
                  *at.program);
     return;
@@ -53,11 +53,13 @@ void JobServer::limit_passed() {
     if (++count <= missing_named_max) missing += fmt::format("{}{}", count == 1 ? "" : ", ", rank);
   }
   if (count > missing_named_max) missing += fmt::format(" and {} more", count - missing_named_max);
-  stop_joining(-1,
-               fmt::format("{} {} not joined {} s after the first rank did: every rank must make a tonari::Job, or "
-                           "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher",
-                           (count == 1 ? "rank " : "ranks ") + missing, count == 1 ? "has" : "have", join_seconds_),
-               failed_without_end);
+  stop_joining(
+      -1,
+      fmt::format("{} {} not joined {} s after the first rank did: every rank must join (make a tonari::Job, "
+                  "or call MPI_Init), or none; if the program needs longer before it does, set TONARI_JOIN_SECONDS "
+                  "higher",
+                  (count == 1 ? "rank " : "ranks ") + missing, count == 1 ? "has" : "have", join_seconds_),
+      failed_without_end);
 }
 
 void JobServer::stop_joining(int rank, std::string text, const Ending& ending) {
@@ -85,7 +87,7 @@ void JobServer::process_ended(int rank) {
     return;
   }
   if (ending.signal == 0) {
-    text += " without destroying its tonari::Job: let main() return, or destroy the Job before calling exit()";
+    text += " without leaving the job: before a rank exits, it must destroy its tonari::Job, or call MPI_Finalize";
   }
   const Others others = others_than(rank);  // counted before the other ranks learn of the death
   arena_.mark_dead(rank, ending.signal, ending.status);

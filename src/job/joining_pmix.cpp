@@ -20,8 +20,8 @@ void check_is_first() {
   const Progress seen = progress.load(std::memory_order_relaxed);
   if (seen == Progress::joined) {
     throw SetupError(
-        "this process has joined the launcher's job already: under a launcher a rank can make only one tonari::Job in "
-        "its life; unset PMIX_NAMESPACE to run alone");
+        "this process has joined the launcher's job already: under a launcher a rank can join only once in its life; "
+        "unset PMIX_NAMESPACE to run alone");
   }
   if (seen == Progress::introduced) {
     throw SetupError(

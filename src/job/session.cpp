@@ -122,8 +122,8 @@ void Session::wait_for_all_to_leave() noexcept {
     if (silent_ns == 0 || monotonic_ns() - since_ns < silent_ns) continue;
     silent_ns = 0;
     log_->warn(
-        "destroyed its tonari::Job {} s ago and still waits for rank {} to do the same; `tonari status` shows what "
-        "that rank is doing (TONARI_WARN_SECONDS)",
+        "began to leave the job {} s ago and still waits for rank {} to do the same; `tonari status` shows what that "
+        "rank is doing (TONARI_WARN_SECONDS)",
         settings_.warn_seconds, first_that_stays());
   }
 }

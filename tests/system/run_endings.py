@@ -98,7 +98,7 @@ class Death(JobTest):
             self.await_phase(job, rank, "joined")
         since = time.monotonic()
         os.kill(pids[1], signal.SIGKILL)
-        self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\) before it joined.*every rank must make",
+        self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\) before it joined.*every rank must join",
                            137, since)
 
     def test_a_rank_killed_while_joining_stops_the_others(self):
@@ -137,7 +137,7 @@ class Death(JobTest):
                 with self.subTest(word=word, code=code):
                     answer, _, error = self.actors(3, "join", "only", 1, word, code, "wait")
                     self.assertEqual(answer, status)
-                    self.assertRegex(error, rf"rank 1 .* exited with status {code} without destroying its tonari::Job: "
+                    self.assertRegex(error, rf"rank 1 .* exited with status {code} without leaving the job: "
                                             r".*stopping the other 2 ranks\n$")
 
     def test_a_rank_that_leaves_by_an_exception_stops_the_others(self):
@@ -248,7 +248,7 @@ class Abort(JobTest):
 class Leaving(JobTest):
     def test_a_rank_that_waits_long_to_leave_names_the_rank_it_waits_for(self):
         job = self.start_actors(2, "join", "only", 0, "leave", "wait", env=self.environment(TONARI_WARN_SECONDS="1"))
-        job.error.wait_for(r"^tonari\[0\]: destroyed its tonari::Job 1 s ago and still waits for rank 1 to do the "
+        job.error.wait_for(r"^tonari\[0\]: began to leave the job 1 s ago and still waits for rank 1 to do the "
                            r"same; `tonari status` shows what that rank is doing \(TONARI_WARN_SECONDS\)$")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
@@ -263,7 +263,8 @@ class NeverJoining(JobTest):
         status, _, error = self.actors(3, "only", 1, "exit", 0, "join", "wait")
         self.assertEqual(status, 1)
         self.assertRegex(error, r"rank 1 .* exited with status 0 before it joined, and other ranks wait for it: every "
-                                r"rank must make a tonari::Job, or none; stopping the other 2 ranks\n$")
+                                r"rank must join \(make a tonari::Job, or call MPI_Init\), or none; stopping the other 2 "
+                                r"ranks\n$")
 
     def test_a_rank_that_does_not_join_in_time_is_reported(self):
         status, _, error = self.actors(3, "only", 1, "wait", "join", "wait",

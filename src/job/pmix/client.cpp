@@ -199,11 +199,11 @@ void Client::wait_for_all(std::chrono::seconds limit) {
   require(started, "PMIx_Fence", remedy);
   const std::optional<pmix_status_t> status = done->wait(limit);
   if (!status) {
-    throw SetupError(
-        fmt::format("rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
-                    "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of "
-                    "programs that run one after another in one launch, only the first can join",
-                    rank_, limit.count(), size_));
+    throw SetupError(fmt::format(
+        "rank {} has waited {} s, and not all {} ranks have joined: every rank must join (make a "
+        "tonari::Job, or call MPI_Init), or none; if the program needs longer before it does, set "
+        "TONARI_JOIN_SECONDS higher; of programs that run one after another in one launch, only the first can join",
+        rank_, limit.count(), size_));
   }
   require(*status, fmt::format("waiting for all {} ranks to join (PMIx_Fence)", size_), remedy);
 }
