@@ -130,6 +130,7 @@ TEST(BaseSettings, ReportUnknownVariablesButNotTheRuntimesOwn) {
   const Variable log("TONARI_LOG", "warn");
   const Variable wrong("TONARI_WARN_SECOND", "5");
   const Variable of_ucx("TONARI_UCX_TLS", "tcp");
+  const Variable of_mpicc("TONARI_MPI_CC", "gcc");
 
   const auto lines = unknown_settings();
 
