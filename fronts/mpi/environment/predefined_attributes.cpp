@@ -5,6 +5,7 @@
 #include "mpi/process.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <limits>
 
 namespace tonari::mpi {
@@ -24,6 +25,12 @@ int wtime_is_global = 0;
 int appnum = 0;
 int universe_size = 0;
 
+// Programs of one mpiexec are numbered: mpiexec a : b.
+int number_of_program() noexcept {
+  const char* const text = std::getenv("TONARI_MPI_APPNUM");
+  return text != nullptr ? std::atoi(text) : 0;
+}
+
 }  // namespace
 
 int* predefined_attribute(int keyval) noexcept {
@@ -33,7 +40,7 @@ int* predefined_attribute(int keyval) noexcept {
     case MPI_HOST: return keep(host, MPI_PROC_NULL);
     // MPI_Wtime reads the host's monotonic clock.
     case MPI_WTIME_IS_GLOBAL: return keep(wtime_is_global, Process::current()->job().hosts() == 1 ? 1 : 0);
-    case MPI_APPNUM: return keep(appnum, 0);
+    case MPI_APPNUM: return keep(appnum, number_of_program());
     case MPI_LASTUSEDCODE: return last_used_code();
     case MPI_UNIVERSE_SIZE: return keep(universe_size, Process::current()->job().size());
     default: return nullptr;
