@@ -200,14 +200,15 @@ class JobTest(unittest.TestCase):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TONARI_")}
         return {**kept, MARK: self._mark, **variables}
 
-    def start(self, *arguments, env=None, stdin=subprocess.DEVNULL, **options):
+    def start(self, *arguments, command=(TONARI,), env=None, stdin=subprocess.DEVNULL, **options):
+        """Starts `tonari`, or another command that becomes `tonari`."""
         if self.user is not None:
             folder = tempfile.mkdtemp(prefix="user-")
             self.addCleanup(shutil.rmtree, folder)
             os.chown(folder, self.user, self.user)
             options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
             env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
-        job = Job([*self.within, TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin,
+        job = Job([*self.within, *command, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin,
                   **options)
         self._jobs.append(job)
         return job
