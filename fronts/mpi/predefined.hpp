@@ -3,10 +3,12 @@
 #include "mpi/comm.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errhandler.hpp"
+#include "mpi/file.hpp"
 #include "mpi/group.hpp"
 #include "mpi/info.hpp"
 #include "mpi/op.hpp"
 #include "mpi/session.hpp"
+#include "mpi/win.hpp"
 
 #include <array>
 
