@@ -29,61 +29,45 @@ struct Predefined {
 };
 extern Predefined predefined;
 
-/// Returns the object that a handle names, or null if it names none.
-inline Comm* find(MPI_Comm handle) noexcept {
+/// Returns the object of a handle: predefined ones have the numbers from `base` on, in the order of `table`. Null if
+/// the handle names none.
+template <std::uintptr_t base, class T, std::size_t size>
+T* find_among(const std::array<T*, size>& table, T* handle) noexcept {
+  static_assert(base % size == 0 && base + size <= first_address);  // the last bits are the index
   const std::uintptr_t number = number_of(handle);
-  if (number < first_address) return (number & ~std::uintptr_t{3}) == 0x100 ? predefined.comms[number & 3] : nullptr;
-  return handle->magic == Comm::word ? handle : nullptr;
+  if (number < first_address) return number - base < size ? table[number - base] : nullptr;
+  return handle->magic == T::word ? handle : nullptr;
 }
-inline Datatype* find(MPI_Datatype handle) noexcept {
-  const std::uintptr_t number = number_of(handle);
-  if (number < first_address)
-    return (number & ~std::uintptr_t{511}) == 0x200 ? predefined.types[number & 511] : nullptr;
-  return handle->magic == Datatype::word ? handle : nullptr;
-}
-/// The same for types that may be used in communication.
-inline Datatype* find_committed(MPI_Datatype handle) noexcept {
-  Datatype* const type = find(handle);
-  return type != nullptr && type->is_committed ? type : nullptr;
-}
-inline Op* find(MPI_Op handle) noexcept {
-  const std::uintptr_t number = number_of(handle);
-  if (number < first_address) return (number & ~std::uintptr_t{31}) == 0x20 ? predefined.ops[number & 31] : nullptr;
-  return handle->magic == Op::word ? handle : nullptr;
-}
-inline Group* find(MPI_Group handle) noexcept {
-  const std::uintptr_t number = number_of(handle);
-  if (number < first_address) return (number & ~std::uintptr_t{3}) == 0x108 ? predefined.groups[number & 3] : nullptr;
-  return handle->magic == Group::word ? handle : nullptr;
-}
-inline Info* find(MPI_Info handle) noexcept {
-  const std::uintptr_t number = number_of(handle);
-  if (number < first_address) return (number & ~std::uintptr_t{3}) == 0x130 ? predefined.infos[number & 3] : nullptr;
-  return handle->magic == Info::word ? handle : nullptr;
-}
-inline Errhandler* find(MPI_Errhandler handle) noexcept {
-  const std::uintptr_t number = number_of(handle);
-  if (number < first_address) {
-    return (number & ~std::uintptr_t{3}) == 0x140 ? predefined.errhandlers[number & 3] : nullptr;
-  }
-  return handle->magic == Errhandler::word ? handle : nullptr;
-}
+/// The same for kinds without predefined objects.
 template <class T>
 T* find_made(T* handle) noexcept {
   return number_of(handle) >= first_address && handle->magic == T::word ? handle : nullptr;
 }
-/// Returns the handle that programs know for a communicator: a number for a predefined one.
-inline MPI_Comm handle_of(Comm* comm) noexcept {
-  for (std::size_t i = 0; i < predefined.comms.size(); ++i) {
-    if (predefined.comms[i] == comm) return reinterpret_cast<MPI_Comm>(std::uintptr_t{0x100} + i);
-  }
-  return comm;
+
+inline Comm* find(MPI_Comm handle) noexcept { return find_among<0x100>(predefined.comms, handle); }
+inline Group* find(MPI_Group handle) noexcept { return find_among<0x108>(predefined.groups, handle); }
+inline Info* find(MPI_Info handle) noexcept { return find_among<0x130>(predefined.infos, handle); }
+inline Errhandler* find(MPI_Errhandler handle) noexcept { return find_among<0x140>(predefined.errhandlers, handle); }
+inline Op* find(MPI_Op handle) noexcept { return find_among<0x20>(predefined.ops, handle); }
+inline Datatype* find(MPI_Datatype handle) noexcept { return find_among<0x200>(predefined.types, handle); }
+/// The same for types that may be used in communication.
+inline Datatype* find_committed(MPI_Datatype handle) noexcept {
+  Datatype* const type = find(handle);
+  return type != nullptr && type->is_committed ? type : nullptr;
 }
 inline Session* find(MPI_Session handle) noexcept { return find_made(handle); }
 inline Win* find(MPI_Win handle) noexcept { return find_made(handle); }
 inline File* find(MPI_File handle) noexcept { return find_made(handle); }
 inline File* find_or_null(MPI_File handle) noexcept {
   return handle == MPI_FILE_NULL ? predefined.no_file : find_made(handle);
+}
+
+/// Returns the handle that programs know for a communicator: a number for a predefined one.
+inline MPI_Comm handle_of(Comm* comm) noexcept {
+  for (std::size_t i = 0; i < predefined.comms.size(); ++i) {
+    if (predefined.comms[i] == comm) return reinterpret_cast<MPI_Comm>(std::uintptr_t{0x100} + i);
+  }
+  return comm;
 }
 
 }  // namespace tonari::mpi
