@@ -15,6 +15,12 @@ int class_of(Status status) noexcept {
   }
 }
 
+Failure failure_of_collective(Status status) {
+  if (status != Status::invalid && status != Status::truncated) return {class_of(status), std::string(explain(status))};
+  return {MPI_ERR_TRUNCATE,
+          "the ranks disagree about the size of their data: counts and datatypes must fit on all ranks"};
+}
+
 void check(Status status) {
   if (status != Status::ok) [[unlikely]]
     throw Failure(class_of(status), std::string(explain(status)));

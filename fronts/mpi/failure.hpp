@@ -23,5 +23,8 @@ void check(Status status);
 
 /// The error class that a status of the runtime means.
 int class_of(Status status) noexcept;
+/// Returns the failure that the status of a collective means: invalid and truncated mean that the ranks disagree about
+/// sizes. Precondition: the status is not ok.
+Failure failure_of_collective(Status status);
 
 }  // namespace tonari::mpi

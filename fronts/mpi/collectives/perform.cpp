@@ -6,11 +6,8 @@
 namespace tonari::mpi {
 
 void check_collective(Status status) {
-  if (status == Status::invalid) {
-    throw Failure(MPI_ERR_TRUNCATE,
-                  "the ranks disagree about the size of their data: counts and datatypes must fit on all ranks");
-  }
-  mpi::check(status);
+  if (status != Status::ok) [[unlikely]]
+    throw failure_of_collective(status);
 }
 
 void finish(Comm& comm, const How& how, tonari::Request request) {

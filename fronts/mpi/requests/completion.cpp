@@ -27,16 +27,23 @@ bool has_failed(const Request& request) noexcept {
   return request.failure != nullptr || (status != Status::ok && status != Status::cancelled);
 }
 
+Failure failure_of(const Request& request) {
+  if (request.failure != nullptr) return *request.failure;
+  const Status status = request.result.status;
+  switch (request.kind) {
+    case Request::Kind::receive: return {class_of(status), text_of_receive(request.result, request.buffer_bytes)};
+    case Request::Kind::collective: return failure_of_collective(status);
+    default: return {class_of(status), std::string(explain(status))};
+  }
+}
+
 [[gnu::cold]] int note(const Request& request, Failures& failures) {
-  const Failure* const failure = request.failure.get();
-  const int code = failure != nullptr ? failure->code : class_of(request.result.status);
-  if (failures.count++ != 0) return code;
-  failures.code = code;
-  failures.text = failure != nullptr                       ? failure->what()
-                  : request.kind == Request::Kind::receive ? text_of_receive(request.result, request.buffer_bytes)
-                                                           : std::string(explain(request.result.status));
+  const Failure failure = failure_of(request);
+  if (failures.count++ != 0) return failure.code;
+  failures.code = failure.code;
+  failures.text = failure.what();
   failures.comm = request.comm;
-  return code;
+  return failure.code;
 }
 
 // Calls what may throw Failure, which becomes the result of the request.
