@@ -5,6 +5,7 @@
 #include "mpi/errhandler.hpp"
 #include "mpi/info.hpp"
 #include "mpi/object.hpp"
+#include "mpi/session_buffer.hpp"
 #include "mpi/topology.hpp"
 
 #include <memory>
@@ -12,8 +13,7 @@
 
 namespace tonari::mpi {
 using Comm = MPI_ABI_Comm;
-class AttachedBuffer;
-}  // namespace tonari::mpi
+}
 
 /// A communicator: the runtime's Context, and what MPI adds to it.
 struct MPI_ABI_Comm : tonari::mpi::Object {
@@ -39,5 +39,6 @@ struct MPI_ABI_Comm : tonari::mpi::Object {
   std::unique_ptr<tonari::mpi::Topology> topology;  ///< Null if it has none.
   tonari::mpi::Hints hints;
   std::shared_ptr<tonari::mpi::AttachedBuffer> attached_buffer;  ///< For buffered sends. Null if it has none.
+  std::shared_ptr<tonari::mpi::SessionBuffer> session_buffer;    ///< Null if the communicator is of no session.
   std::string name;
 };

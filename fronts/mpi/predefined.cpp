@@ -16,7 +16,7 @@ Predefined make_predefined() {
   made.errhandlers[number_of(MPI_ERRORS_ARE_FATAL) & 3] = new Errhandler(Kind::fatal);
   made.errhandlers[number_of(MPI_ERRORS_ABORT) & 3] = new Errhandler(Kind::abort);
   made.errhandlers[number_of(MPI_ERRORS_RETURN) & 3] = new Errhandler(Kind::returns);
-  made.groups[number_of(MPI_GROUP_EMPTY) & 3] = new Group(tonari::Group{});
+  made.groups[number_of(MPI_GROUP_EMPTY) & 3] = new Group(tonari::Group{}, nullptr);
   made.infos[number_of(MPI_INFO_ENV) & 3] = new Info;
   made.infos[number_of(MPI_INFO_ENV) & 3]->hints = environment_hints(started_arguments());
   made.no_file = new File;

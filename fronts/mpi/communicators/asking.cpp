@@ -7,8 +7,6 @@ namespace tonari::mpi {
 
 namespace {
 
-MPI_Group group_of(const tonari::Group& ranks) { return new Group(ranks); }
-
 int compare(const tonari::Group& left, const tonari::Group& right) {
   if (left.ranks() == right.ranks()) return MPI_CONGRUENT;
   const bool same = left.size() == right.size() &&
@@ -25,7 +23,7 @@ void check_inter(const Comm& comm) {
 void comm_rank(Comm& comm, int* rank) { *rank = comm.rank(); }
 void comm_size(Comm& comm, int* size) { *size = comm.size(); }
 void comm_test_inter(Comm& comm, int* flag) { *flag = comm.is_inter ? 1 : 0; }
-void comm_group(Comm& comm, MPI_Group* group) { *group = group_of(comm.context->group()); }
+void comm_group(Comm& comm, MPI_Group* group) { *group = new Group(comm.context->group(), comm.session_buffer); }
 
 void comm_remote_size(Comm& comm, int* size) {
   check_inter(comm);
@@ -34,7 +32,7 @@ void comm_remote_size(Comm& comm, int* size) {
 
 void comm_remote_group(Comm& comm, MPI_Group* group) {
   check_inter(comm);
-  *group = group_of(comm.context->peers());
+  *group = new Group(comm.context->peers(), comm.session_buffer);
 }
 
 void comm_compare(Comm& comm1, Comm& comm2, int* result) {

@@ -25,6 +25,21 @@ int tag_of(const char* text) noexcept {
   return static_cast<int>(std::hash<std::string_view>{}(text)&std::numeric_limits<int>::max());
 }
 
+void inherit(Comm& made, const Comm& parent) noexcept {
+  made.errhandler = error_handler(parent.errhandler);
+  made.session_buffer = parent.session_buffer;
+}
+
+// Returns a communicator that has no parent, but a group of a session.
+MPI_Comm handle_of_new(message::NewContext made, const Group& group, const Info* info, Errhandler& errhandler) {
+  mpi::check(made.status);
+  auto comm = Ref<Comm>::adopt(new Comm(std::move(made.value)));
+  comm->errhandler = Ref(&errhandler);
+  comm->session_buffer = group.session_buffer;
+  if (info != nullptr) comm->hints = info->hints;
+  return comm.take();
+}
+
 void duplicate(Comm& comm, const Hints& hints, MPI_Comm* newcomm) {
   Ref<Comm> made = new_comm(comm, message::duplicate(*comm.context));
   made->hints = hints;
@@ -34,7 +49,7 @@ void duplicate(Comm& comm, const Hints& hints, MPI_Comm* newcomm) {
 
 void start_duplicate(Comm& comm, const Hints& hints, MPI_Comm* newcomm, MPI_Request* request) {
   auto made = Ref<Comm>::adopt(new Comm);
-  made->errhandler = error_handler(comm.errhandler);
+  inherit(*made, comm);
   made->hints = hints;
   copy_attributes(comm.attributes, handle_of(&comm), made->attributes, static_cast<MPI_Comm>(made.get()));
   *request = make_request(comm, message::start_duplicate(*comm.context, made->context), [made] { made->settle(); });
@@ -57,7 +72,7 @@ Ref<Comm> new_comm(const Comm& parent, message::NewContext made) {
   mpi::check(made.status);
   if (made.value == nullptr) return {};
   auto comm = Ref<Comm>::adopt(new Comm(std::move(made.value)));
-  comm->errhandler = error_handler(parent.errhandler);
+  inherit(*comm, parent);
   return comm;
 }
 
@@ -104,11 +119,7 @@ void comm_create_from_group(Group& group, const char* stringtag, Info* info, Err
   if (group.ranks.size() == 0) return;
   message::MessageRuntime& runtime = Process::current()->runtime();
   auto made = message::create_context(runtime, group.ranks, message::no_parent_id, tag_of(stringtag));
-  mpi::check(made.status);
-  auto comm = Ref<Comm>::adopt(new Comm(std::move(made.value)));
-  comm->errhandler = Ref(&errhandler);
-  if (info != nullptr) comm->hints = info->hints;
-  *newcomm = comm.take();
+  *newcomm = handle_of_new(std::move(made), group, info, errhandler);
 }
 
 void intercomm_create(Comm& local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
@@ -151,11 +162,7 @@ void intercomm_create_from_groups(Group& local_group, int local_leader, Group& r
   }
   const message::Bridge bridge{leaders.value.get(), mine < other ? 1 : 0};
   auto made = message::create_inter_context(*side.value, local_leader, bridge, tag);
-  mpi::check(made.status);
-  auto comm = Ref<Comm>::adopt(new Comm(std::move(made.value)));
-  comm->errhandler = Ref(&errhandler);
-  if (info != nullptr) comm->hints = info->hints;
-  *newintercomm = comm.take();
+  *newintercomm = handle_of_new(std::move(made), local_group, info, errhandler);
 }
 
 void intercomm_merge(Comm& intercomm, int high, MPI_Comm* newintracomm) {

@@ -15,8 +15,12 @@ int size_of(const Group& group) noexcept { return group.ranks.size(); }
 JobRank at(const Group& group, int rank) noexcept { return group.ranks.at(Rank{rank}); }
 bool has(const Group& group, JobRank rank) noexcept { return group.ranks.position(rank).has_value(); }
 
-MPI_Group make(std::vector<JobRank> ranks) {
-  return ranks.empty() ? MPI_GROUP_EMPTY : new Group(tonari::Group(std::move(ranks)));
+// The group belongs to the session of the groups that it is made of.
+MPI_Group make(std::vector<JobRank> ranks, const Group& from) {
+  return ranks.empty() ? MPI_GROUP_EMPTY : new Group(tonari::Group(std::move(ranks)), from.session_buffer);
+}
+MPI_Group make(std::vector<JobRank> ranks, const Group& from, const Group& other) {
+  return make(std::move(ranks), from.session_buffer != nullptr ? from : other);
 }
 
 void check_count(int n) {
@@ -131,32 +135,32 @@ void group_translate_ranks(Group& group1, int n, const int* ranks1, Group& group
 }
 
 void group_incl(Group& group, int n, const int* ranks, MPI_Group* newgroup) {
-  *newgroup = make(choose(group, n, ranks).in_order());
+  *newgroup = make(choose(group, n, ranks).in_order(), group);
 }
 void group_excl(Group& group, int n, const int* ranks, MPI_Group* newgroup) {
-  *newgroup = make(choose(group, n, ranks).others());
+  *newgroup = make(choose(group, n, ranks).others(), group);
 }
 void group_range_incl(Group& group, int n, int (*ranges)[3], MPI_Group* newgroup) {
-  *newgroup = make(choose(group, n, ranges).in_order());
+  *newgroup = make(choose(group, n, ranges).in_order(), group);
 }
 void group_range_excl(Group& group, int n, int (*ranges)[3], MPI_Group* newgroup) {
-  *newgroup = make(choose(group, n, ranges).others());
+  *newgroup = make(choose(group, n, ranges).others(), group);
 }
 
 void group_union(Group& group1, Group& group2, MPI_Group* newgroup) {
   std::vector<JobRank> ranks = group1.ranks.ranks();
   append(ranks, group2, group1, false);
-  *newgroup = make(std::move(ranks));
+  *newgroup = make(std::move(ranks), group1, group2);
 }
 void group_intersection(Group& group1, Group& group2, MPI_Group* newgroup) {
   std::vector<JobRank> ranks;
   append(ranks, group1, group2, true);
-  *newgroup = make(std::move(ranks));
+  *newgroup = make(std::move(ranks), group1, group2);
 }
 void group_difference(Group& group1, Group& group2, MPI_Group* newgroup) {
   std::vector<JobRank> ranks;
   append(ranks, group1, group2, false);
-  *newgroup = make(std::move(ranks));
+  *newgroup = make(std::move(ranks), group1, group2);
 }
 
 }  // namespace tonari::mpi

@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "mpi/environment/info_env.hpp"
+#include "mpi/messages/attached_buffer.hpp"
 #include "mpi/process.hpp"
 #include "mpi/text.hpp"
 
@@ -66,6 +67,7 @@ void session_finalize(MPI_Session* session) {
   Session* const object = find(*session);
   if (object == nullptr) throw Failure(MPI_ERR_SESSION, "*session is no session: it was finalised, or never made");
   *session = MPI_SESSION_NULL;
+  drop_buffer(*object->buffer);
   Ref<Session>::adopt(object);
   Process::leave_session();
 }
@@ -100,9 +102,9 @@ void session_get_pset_info(Session&, const char* pset_name, MPI_Info* info) {
   *info = made;
 }
 
-void group_from_session_pset(Session&, const char* pset_name, MPI_Group* newgroup) {
+void group_from_session_pset(Session& session, const char* pset_name, MPI_Group* newgroup) {
   *newgroup = MPI_GROUP_NULL;
-  *newgroup = new Group(tonari::Group(ranks_of_set(pset_name)));
+  *newgroup = new Group(tonari::Group(ranks_of_set(pset_name)), session.buffer);
 }
 
 }  // namespace tonari::mpi

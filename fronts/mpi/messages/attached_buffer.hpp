@@ -68,9 +68,12 @@ class AttachedBuffer {
   std::uint64_t numbers_ = 0;
 };
 
-/// Sends from the buffer attached to the communicator or, if it has none, to the process. Throws Failure.
+/// Sends from the buffer that is attached to the communicator; if it has none, to the session that it is derived from;
+/// if that has none, to the process. Throws Failure if there is no buffer, or no room.
 void send_buffered(Comm& comm, const Buffer& data, int dest, int tag);
 /// Detaches the process's buffer, once its messages have left. For the end of the job.
 void drop_process_buffer();
+/// The same for the end of a session.
+void drop_buffer(SessionBuffer& buffer);
 
 }  // namespace tonari::mpi

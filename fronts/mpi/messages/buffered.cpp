@@ -28,6 +28,20 @@ Attached get(const Attached& from) {
   return from;
 }
 
+// Returns the buffer for messages on a communicator; null if there is none.
+Attached get_for(const Comm& comm) {
+  const std::lock_guard guard(buffers_mutex);
+  if (comm.attached_buffer != nullptr) return comm.attached_buffer;
+  if (comm.session_buffer != nullptr && comm.session_buffer->attached != nullptr) return comm.session_buffer->attached;
+  return of_process();
+}
+
+void drop(Attached& from) {
+  Attached dropped;  // its end waits for messages, without the lock
+  const std::lock_guard guard(buffers_mutex);
+  dropped.swap(from);
+}
+
 void attach(Attached& to, void* buffer, MPI_Count size) {
   const bool is_automatic = buffer == MPI_BUFFER_AUTOMATIC;
   if (buffer == nullptr && size != 0) throw Failure(MPI_ERR_BUFFER, "buffer is a null pointer");
@@ -83,19 +97,17 @@ void start_flush(const Attached& from, Comm* comm, MPI_Request* request) {
 
 void send_buffered(Comm& comm, const Buffer& data, int dest, int tag) {
   if (dest == MPI_PROC_NULL) return;
-  Attached buffer = get(comm.attached_buffer);
-  if (buffer == nullptr) buffer = get(of_process());
+  const Attached buffer = get_for(comm);
   if (buffer == nullptr) {
-    throw Failure(MPI_ERR_BUFFER, "no buffer is attached: call MPI_Buffer_attach or MPI_Comm_attach_buffer first");
+    throw Failure(MPI_ERR_BUFFER,
+                  "no buffer is attached: call MPI_Buffer_attach, MPI_Session_attach_buffer or MPI_Comm_attach_buffer "
+                  "first");
   }
   buffer->send(comm, data, dest, tag);
 }
 
-void drop_process_buffer() {
-  Attached dropped;
-  const std::lock_guard guard(buffers_mutex);
-  dropped.swap(of_process());
-}
+void drop_process_buffer() { drop(of_process()); }
+void drop_buffer(SessionBuffer& buffer) { drop(buffer.attached); }
 
 void bsend(const void* buf, MPI_Count count, Datatype& datatype, int dest, int tag, Comm& comm) {
   send_buffered(comm, Buffer(buf, count, datatype), dest, tag);
@@ -118,14 +130,14 @@ void comm_flush_buffer(Comm& comm) { flush(comm.attached_buffer); }
 void comm_iflush_buffer(Comm& comm, MPI_Request* request) { start_flush(comm.attached_buffer, &comm, request); }
 
 void session_attach_buffer(Session& session, void* buffer, MPI_Count size) {
-  attach(session.attached_buffer, buffer, size);
+  attach(session.buffer->attached, buffer, size);
 }
 void session_detach_buffer(Session& session, void* buffer_addr, MPI_Count* size) {
-  detach(session.attached_buffer, buffer_addr, size);
+  detach(session.buffer->attached, buffer_addr, size);
 }
-void session_flush_buffer(Session& session) { flush(session.attached_buffer); }
+void session_flush_buffer(Session& session) { flush(session.buffer->attached); }
 void session_iflush_buffer(Session& session, MPI_Request* request) {
-  start_flush(session.attached_buffer, nullptr, request);
+  start_flush(session.buffer->attached, nullptr, request);
 }
 
 }  // namespace tonari::mpi

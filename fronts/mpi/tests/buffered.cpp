@@ -1,10 +1,11 @@
 // ranks: 1 2 5
 #include "messages.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
-// Buffered sends, from buffers of the process and of a communicator.
+// Buffered sends, from buffers of the process, of a session and of a communicator.
 namespace {
 
 using test::left;
@@ -125,6 +126,85 @@ void use_the_buffer_of_a_session() {
   MPI_Session_finalize(&session);
 }
 
+using Memory = std::vector<unsigned char>;
+
+// Sends a message on the communicator, and returns whether the memory contains its data.
+bool sends_from(Memory& memory, MPI_Comm comm, unsigned seed) {
+  constexpr int count = 300;
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
+  const auto sent = payload(count, seed);
+  Memory received(count);
+  MPI_Request request;
+  MPI_Irecv(received.data(), count, MPI_BYTE, (rank + ranks - 1) % ranks, 5, comm, &request);
+  MPI_Bsend(sent.data(), count, MPI_BYTE, (rank + 1) % ranks, 5, comm);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(received == sent);
+  return std::search(memory.begin(), memory.end(), sent.begin(), sent.end()) != memory.end();
+}
+
+// All communicators and groups that are derived from a session use its buffer, unless a communicator has its own.
+void derive_communicators_from_a_session() {
+  Memory of_process(2000);
+  Memory of_session(2000);
+  Memory of_comm(2000);
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Session_attach_buffer(session, of_session.data(), 2000);
+  MPI_Buffer_attach(of_process.data(), 2000);
+
+  MPI_Group all;
+  MPI_Group part;
+  MPI_Group whole;
+  MPI_Comm comms[6];
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &all);
+  MPI_Comm_create_from_group(all, "buffered", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
+  MPI_Comm_dup(comms[0], &comms[1]);
+  MPI_Request request;
+  MPI_Comm_idup(comms[0], &comms[2], &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_split(comms[0], test::rank() % 2, 0, &comms[3]);
+  MPI_Comm_group(comms[3], &part);
+  MPI_Comm_create_from_group(part, test::rank() % 2 == 0 ? "even" : "odd", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL,
+                             &comms[4]);
+  MPI_Group_union(MPI_GROUP_EMPTY, all, &whole);
+  MPI_Comm_create_from_group(whole, "whole", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[5]);
+
+  unsigned seed = 10;
+  for (MPI_Comm comm : comms) CHECK(sends_from(of_session, comm, seed++));
+  CHECK(!sends_from(of_session, MPI_COMM_WORLD, seed));
+  CHECK(sends_from(of_process, MPI_COMM_WORLD, seed++));
+  MPI_Comm_attach_buffer(comms[1], of_comm.data(), 2000);
+  CHECK(sends_from(of_comm, comms[1], seed++));
+  CHECK(sends_from(of_session, comms[0], seed++));
+  void* address = nullptr;
+  int size = 0;
+  MPI_Comm_detach_buffer(comms[1], &address, &size);
+  CHECK(sends_from(of_session, comms[1], seed++));
+  MPI_Session_detach_buffer(session, &address, &size);
+  CHECK(address == of_session.data());
+  CHECK(sends_from(of_process, comms[1], seed++));
+  MPI_Buffer_detach(&address, &size);
+  CHECK(address == of_process.data());
+
+  // The end of the session waits until the messages have left.
+  std::vector<char> memory(long_count + MPI_BSEND_OVERHEAD);
+  MPI_Session_attach_buffer(session, memory.data(), static_cast<int>(memory.size()));
+  const auto sent = payload(long_count, seed);
+  std::vector<unsigned char> received(long_count);
+  MPI_Irecv(received.data(), long_count, MPI_BYTE, left(), 5, comms[0], &request);
+  MPI_Bsend(sent.data(), long_count, MPI_BYTE, right(), 5, comms[0]);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  MPI_Session_finalize(&session);
+  memory.clear();
+  memory.shrink_to_fit();
+  CHECK(received == sent);
+  for (MPI_Group* group : {&all, &part, &whole}) MPI_Group_free(group);
+}
+
 // The end of MPI waits until the messages have left. Messages of different lengths fill the room in turns.
 void leave_messages_behind() {
   static std::vector<char> memory(10 * (long_count + MPI_BSEND_OVERHEAD));
@@ -156,6 +236,7 @@ int main(int argc, char** argv) {
   use_automatic_memory();
   free_the_communicator();
   use_the_buffer_of_a_session();
+  derive_communicators_from_a_session();
   leave_messages_behind();
   // Other ranks receive their last message after rank 0 has begun to leave.
   std::vector<unsigned char> received(long_count);
