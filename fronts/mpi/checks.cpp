@@ -45,7 +45,8 @@ bool is_running() noexcept { return Process::current() != nullptr; }
 
 int not_running(Function function) noexcept {
   const bool is_after = Process::phase() == Process::Phase::after;
-  end_job(function, is_after ? "it was called after MPI_Finalize" : "it was called before MPI_Init");
+  return report(function, Holder(), MPI_ERR_OTHER,
+                is_after ? "it was called after MPI_Finalize" : "it was called before MPI_Init");
 }
 
 int unsupported(Function function, const Holder& holder) noexcept {

@@ -1,6 +1,7 @@
 #include "mpi/process.hpp"
 
 #include "mpi/checks.hpp"
+#include "mpi/environment/error_handlers.hpp"
 #include "mpi/environment/info_env.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/foreign_launcher.hpp"
@@ -30,6 +31,7 @@ constinit std::atomic<Process::Phase> phase_now{Process::Phase::before};
 Comm* make_comm(const char* name, std::shared_ptr<message::Context> context) {
   auto* const comm = new Comm(std::move(context));
   comm->name = name;
+  comm->errhandler = initial_error_handler();
   comm->make_permanent();
   return comm;
 }
@@ -62,6 +64,7 @@ Process::Process(int thread_level)
 void Process::join(int thread_level) {
   if (joined == nullptr) {
     refuse_foreign_launcher();
+    (void)initial_error_handler_name();  // throws if it is wrong
     try {
       joined = new Process(thread_level);
     } catch (const SetupError& error) {

@@ -2,11 +2,15 @@
 
 #include "mpi/environment/error_codes.hpp"
 #include "mpi/environment/object_names.hpp"
+#include "mpi/failure.hpp"
 #include "mpi/process.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 namespace tonari::mpi {
@@ -15,6 +19,23 @@ namespace {
 
 constinit std::mutex handlers;  // every error_handler of every object
 
+struct Initial {
+  const char* name;
+  MPI_Errhandler handler;
+};
+constexpr const char* initial_variable = "TONARI_MPI_INITIAL_ERRHANDLER";
+
+// Returns null if the name is wrong.
+const Initial* find_initial() noexcept {
+  static const Initial all[] = {{"mpi_errors_are_fatal", MPI_ERRORS_ARE_FATAL},
+                                {"mpi_errors_abort", MPI_ERRORS_ABORT},
+                                {"mpi_errors_return", MPI_ERRORS_RETURN}};
+  const char* const name = std::getenv(initial_variable);
+  if (name == nullptr) return &all[0];
+  const auto* const found = std::ranges::find(all, std::string_view(name), &Initial::name);
+  return found != std::ranges::end(all) ? found : nullptr;
+}
+
 Ref<Errhandler> handler_of(const Holder& holder) noexcept {
   if (holder.comm() != nullptr) return error_handler(holder.comm()->errhandler);
   if (holder.win() != nullptr) return error_handler(holder.win()->errhandler);
@@ -22,7 +43,7 @@ Ref<Errhandler> handler_of(const Holder& holder) noexcept {
   if (holder.session() != nullptr) return error_handler(holder.session()->errhandler);
   if (holder.errhandler() != nullptr) return Ref(holder.errhandler());
   const Comm* const self = find(MPI_COMM_SELF);
-  return self != nullptr ? error_handler(self->errhandler) : Ref(find(MPI_ERRORS_ARE_FATAL));
+  return self != nullptr ? error_handler(self->errhandler) : initial_error_handler();
 }
 
 // Calls a function of the program. A holder of another kind, or none, is the null handle.
@@ -88,6 +109,18 @@ Ref<Errhandler> error_handler(const Ref<Errhandler>& slot) noexcept {
 void set_error_handler(Ref<Errhandler>& slot, Ref<Errhandler> handler) noexcept {
   const std::lock_guard guard(handlers);
   slot = std::move(handler);
+}
+
+Ref<Errhandler> initial_error_handler() noexcept {
+  const Initial* const initial = find_initial();
+  return Ref(find(initial != nullptr ? initial->handler : MPI_ERRORS_ARE_FATAL));
+}
+
+const char* initial_error_handler_name() {
+  if (const Initial* const initial = find_initial()) return initial->name;
+  throw Failure(MPI_ERR_ARG, fmt::format("the initial error handler is {} ({}): it must be mpi_errors_are_fatal, "
+                                         "mpi_errors_abort or mpi_errors_return",
+                                         std::getenv(initial_variable), initial_variable));
 }
 
 void handle_error(Function function, const Holder& holder, int code, const std::string& text) noexcept {

@@ -12,6 +12,13 @@ Ref<Errhandler> error_handler(const Ref<Errhandler>& slot) noexcept;
 /// Replaces it. The old one lives on while it handles an error.
 void set_error_handler(Ref<Errhandler>& slot, Ref<Errhandler> handler) noexcept;
 
+/// Returns the error handler that MPI_COMM_WORLD and MPI_COMM_SELF start with, and that hears of errors before and
+/// after them: the one that `mpiexec -initial-errhandler` names, otherwise MPI_ERRORS_ARE_FATAL.
+Ref<Errhandler> initial_error_handler() noexcept;
+/// Returns its name, as the standard's key mpi_initial_errhandler has it. Throws Failure if mpiexec has named none of
+/// the predefined ones.
+const char* initial_error_handler_name();
+
 /// Calls the error handler of the holder. MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT print `text`, and end the job.
 void handle_error(Function function, const Holder& holder, int code, const std::string& text) noexcept;
 

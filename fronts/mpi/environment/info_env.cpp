@@ -1,5 +1,6 @@
 #include "mpi/environment/info_env.hpp"
 
+#include "mpi/environment/error_handlers.hpp"
 #include "mpi/process.hpp"
 
 #include <sys/utsname.h>
@@ -54,6 +55,7 @@ Hints environment_hints(const std::vector<std::string>& arguments) {
   set("argv", argv);
   Process* const process = Process::current();
   if (process != nullptr) {
+    set("mpi_initial_errhandler", initial_error_handler_name());
     set("maxprocs", std::to_string(process->job().size()));
     set("soft", std::to_string(process->job().size()));
     set("host", process->job().host_name());

@@ -309,7 +309,7 @@ class Starting(CommandTest):
                                                            "there is")
         self.assertIn("--frob", self.refused("--frob=1", "true"))
         self.assertEqual(self.refused("-n", 2), "mpiexec: no program was given")
-        for option in ("-n", "-host", "-f", "-env", "-x", "-wdir", "-bind-to", "-timeout", "--apart"):
+        for option in ("-n", "-host", "-f", "-env", "-x", "-wdir", "-bind-to", "-timeout", "--apart", "-initial-errhandler"):
             self.assertRegex(self.refused(option), f"^mpiexec: {option} needs ")
         self.assertIn("takes core or none", self.refused("-bind-to", "socket", "./prog"))
         status, output, error = self.mpiexec()
@@ -342,6 +342,35 @@ class Starting(CommandTest):
             job.signal(signal.SIGINT)
             self.assertEqual(job.end()[0], 128 + signal.SIGINT)
         self.assertEqual({name for name in set(os.listdir("/dev/shm")) - before if "tonari" in name}, set())
+
+    def test_the_initial_error_handler(self):
+        program = self.built("""
+            #include <mpi.h>
+            #include <stdio.h>
+            int main(int argc, char** argv) {
+              int before = MPI_Comm_free(NULL), value, found, length = 64;
+              char text[64] = "none";
+              MPI_Init(&argc, &argv);
+              MPI_Info_get_string(MPI_INFO_ENV, "mpi_initial_errhandler", &length, text, &found);
+              int world = MPI_Comm_remote_size(MPI_COMM_WORLD, &value), self = MPI_Info_free(NULL);
+              MPI_Finalize();
+              printf("%d %d %d %d %s\\n", before != 0, world != 0, self != 0, MPI_Info_free(NULL) != 0, text);
+              return 0;
+            }
+        """)
+        for dash in ("-", "--"):
+            self.assertEqual(self.mpiexec("-n", 1, f"{dash}initial-errhandler", "mpi_errors_return", program),
+                             (0, ["1 1 1 1 mpi_errors_return"], ""))
+        for name, shown in (("mpi_errors_abort", "MPI_ERRORS_ABORT"), ("mpi_errors_are_fatal", "MPI_ERRORS_ARE_FATAL")):
+            status, output, error = self.mpiexec("-n", 1, "-initial-errhandler", name, program)
+            self.assertEqual((status, output), (1, []))
+            self.assertIn(f"is {shown}", error)
+        self.assertEqual(self.refused("-initial-errhandler", "MPI_ERRORS_RETURN", program),
+                         "mpiexec: -initial-errhandler takes mpi_errors_are_fatal, mpi_errors_abort or "
+                         "mpi_errors_return, not 'MPI_ERRORS_RETURN'")
+        wrong = self.environment(TONARI_MPI_INITIAL_ERRHANDLER="x")
+        self.assertIn("the initial error handler is x (TONARI_MPI_INITIAL_ERRHANDLER): it must be",
+                      self.mpiexec("-n", 1, self.built(WHO, name="who"), env=wrong)[2])
 
     def test_a_rank_that_exits_without_mpi_finalize_is_named(self):
         program = self.framed("if (rank == 1) exit(0);")
