@@ -10,10 +10,7 @@
 // The collectives on inter-communicators that combine data.
 namespace tonari::mpi {
 
-using detail::Reduction;
-using message::Operands;
 using message::Part;
-using message::Schedule;
 
 namespace {
 

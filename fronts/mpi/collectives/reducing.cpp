@@ -12,10 +12,7 @@
 // The collectives that combine data.
 namespace tonari::mpi {
 
-using detail::Reduction;
-using message::Operands;
 using message::Part;
-using message::Schedule;
 
 namespace {
 

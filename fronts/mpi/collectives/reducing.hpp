@@ -11,6 +11,10 @@
 
 namespace tonari::mpi {
 
+using detail::Reduction;
+using message::Operands;
+using message::Schedule;
+
 /// A reduction as a program asked for it, on one rank: `count` operands, of which `results` are this rank's result.
 class Reducing {
  public:
@@ -38,7 +42,7 @@ class Reducing {
   /// Executes the reduction that `write(schedule, reduction, operands, address of the result)` records.
   template <class Write>
   void perform(Comm& comm, const How& how, job::Wait what, Write&& write) const {
-    mpi::perform(comm, how, what, [&](message::Schedule& schedule) {
+    mpi::perform(comm, how, what, [&](Schedule& schedule) {
       if (!combining_.is_by_user()) return record(schedule, combining_.reduction(), write);
       const auto kept = std::make_shared<const Combining>(combining_);
       schedule.keep_alive(kept);
@@ -49,7 +53,7 @@ class Reducing {
   /// which it may write.
   template <class Write>
   void perform_nested(Comm& comm, const How& how, Write&& write) const {
-    mpi::perform(comm, how, job::Wait::reduce, [&](message::Schedule& schedule) {
+    mpi::perform(comm, how, job::Wait::reduce, [&](Schedule& schedule) {
       const auto kept = std::make_shared<const Combining>(combining_);
       schedule.keep_alive(kept);
       write(schedule, kept->reduction(), stage(schedule));
@@ -58,17 +62,17 @@ class Reducing {
 
  private:
   template <class Write>
-  void record(message::Schedule& schedule, const detail::Reduction& reduction, Write&& write) const {
+  void record(Schedule& schedule, const Reduction& reduction, Write&& write) const {
     if (!combining_.is_staged())
-      return write(schedule, reduction, message::Operands{own(), combining_.bytes()}, result().data());
+      return write(schedule, reduction, Operands{own(), combining_.bytes()}, result().data());
     const auto staged = stage(schedule);
-    write(schedule, reduction, message::Operands{staged}, staged.data());
+    write(schedule, reduction, Operands{staged}, staged.data());
     if (results_ == 0) return;
     schedule.next_round();
     schedule.copy(cursor(result_, results_, type_), cursor(combining_.address_in(staged.data()), results_, type_));
   }
 
-  [[nodiscard]] std::span<std::byte> stage(message::Schedule& schedule) const {
+  [[nodiscard]] std::span<std::byte> stage(Schedule& schedule) const {
     const auto staged = schedule.scratch(combining_.bytes());
     if (!has_operands_) return staged;
     schedule.copy(cursor(combining_.address_in(staged.data()), count_, type_), cursor(own_, count_, type_));

@@ -4,23 +4,16 @@
 // Collectives on inter-communicators, in all three forms: data of each side go to the other side.
 namespace {
 
+using test::any_separate_shape;
+using test::any_shape;
+using test::below;
 using test::Form;
 using test::Layout;
 using test::Memory;
+using test::private_random;
 using test::Shape;
-
-std::mt19937 shared_random;
-std::mt19937 private_random;
-std::vector<Shape> shapes;
-
-int below(std::mt19937& random, int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); }
-const Shape& any_shape() {
-  return shapes[static_cast<std::size_t>(below(private_random, static_cast<int>(shapes.size())))];
-}
-const Shape& any_separate_shape() {
-  const Shape& shape = any_shape();
-  return shape.extent >= shape.end - shape.begin ? shape : shapes[0];
-}
+using test::shapes;
+using test::shared_random;
 
 // The two sides: world ranks below `left`, and the others.
 struct Sides {
@@ -316,10 +309,8 @@ void reductions(const Sides& sides, const Turn& turn, const Shape& shape) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const unsigned seed = test::seed();
-  shared_random.seed(seed);
-  private_random.seed(seed + 1 + static_cast<unsigned>(test::rank()));
-  shapes = test::make_shapes();
+  test::seed_choices();
+  test::make_shapes();
   Shape spaced{MPI_DATATYPE_NULL, {0}, 12, 0, 12};
   MPI_Type_create_resized(MPI_INT, 0, 12, &spaced.type);
   MPI_Type_commit(&spaced.type);
@@ -335,6 +326,6 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&sides.comm);
   }
   MPI_Type_free(&spaced.type);
-  test::free_shapes(shapes);
+  test::free_shapes();
   MPI_Finalize();
 }

@@ -5,19 +5,15 @@
 // rank computes the expected data by itself.
 namespace {
 
+using test::any_shape;
+using test::below;
 using test::Form;
 using test::Layout;
 using test::Memory;
+using test::private_random;
 using test::Shape;
-
-std::mt19937 shared_random;   // the same on all ranks
-std::mt19937 private_random;  // each rank's own choices, of types and displacements
-std::vector<Shape> shapes;
-
-int below(std::mt19937& random, int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); }
-const Shape& any_shape() {
-  return shapes[static_cast<std::size_t>(below(private_random, static_cast<int>(shapes.size())))];
-}
+using test::shapes;
+using test::shared_random;
 
 // A collective's turn, which all ranks draw in the same way.
 struct Turn {
@@ -330,10 +326,8 @@ void alltoallw(const Turn& turn) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const unsigned seed = test::seed();
-  shared_random.seed(seed);
-  private_random.seed(seed + 1 + static_cast<unsigned>(test::rank()));
-  shapes = test::make_shapes();
+  test::seed_choices();
+  test::make_shapes();
   for (unsigned turn = 0; turn < 40; ++turn) {
     for (auto* const collective :
          {bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv, alltoall, alltoallv, alltoallw}) {
@@ -341,6 +335,6 @@ int main(int argc, char** argv) {
     }
     if (turn % 8 == 0) MPI_Barrier(MPI_COMM_WORLD);
   }
-  test::free_shapes(shapes);
+  test::free_shapes();
   MPI_Finalize();
 }

@@ -5,23 +5,15 @@
 // the neighbour on both sides; on graphs; on distributed graphs in which two ranks are neighbours several times.
 namespace {
 
+using test::any_separate_shape;
+using test::any_shape;
+using test::below;
 using test::Form;
 using test::Layout;
 using test::Memory;
+using test::private_random;
 using test::Shape;
-
-std::mt19937 shared_random;
-std::mt19937 private_random;
-std::vector<Shape> shapes;
-
-int below(std::mt19937& random, int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); }
-const Shape& any_shape() {
-  return shapes[static_cast<std::size_t>(below(private_random, static_cast<int>(shapes.size())))];
-}
-const Shape& any_separate_shape() {
-  const Shape& shape = any_shape();
-  return shape.extent >= shape.end - shape.begin ? shape : shapes[0];
-}
+using test::shared_random;
 
 // A message comes from `rank`, where it is the one for its destination number `block`.
 struct Peer {
@@ -259,10 +251,8 @@ void alltoallw(const Neighbourhood& all, const Turn& turn) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const unsigned seed = test::seed();
-  shared_random.seed(seed);
-  private_random.seed(seed + 1 + static_cast<unsigned>(test::rank()));
-  shapes = test::make_shapes();
+  test::seed_choices();
+  test::make_shapes();
   for (unsigned round = 0; round < 12; ++round) {
     Neighbourhood all = round % 3 == 0 ? make_grid() : round % 3 == 1 ? make_distributed_graph() : make_graph();
     for (unsigned turn = 0; turn < 10; ++turn) {
@@ -273,6 +263,6 @@ int main(int argc, char** argv) {
     }
     MPI_Comm_free(&all.comm);
   }
-  test::free_shapes(shapes);
+  test::free_shapes();
   MPI_Finalize();
 }

@@ -1,19 +1,17 @@
 // ranks: 1 2 3 5 8
-#include "check.hpp"
+#include "choices.hpp"
 
 #include <algorithm>
 #include <memory>
-#include <random>
 #include <vector>
 
 // Many started collectives at once, completed by each rank in an order and a way of its own, and persistent ones, which
 // each rank starts in an order of its own.
 namespace {
 
-std::mt19937 shared_random;
-std::mt19937 private_random;
-
-int below(std::mt19937& random, int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); }
+using test::below;
+using test::private_random;
+using test::shared_random;
 
 // A collective of longs with its buffers.
 class Collective {
@@ -158,9 +156,7 @@ void start_persistent(int count) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const unsigned seed = test::seed();
-  shared_random.seed(seed);
-  private_random.seed(seed + 1 + static_cast<unsigned>(test::rank()));
+  test::seed_choices();
   for (int turn = 0; turn < 15; ++turn) {
     start_many(1 + below(shared_random, 30));
     start_persistent(1 + below(shared_random, 10));

@@ -10,9 +10,7 @@ namespace {
 
 using test::Form;
 
-std::mt19937 shared_random;
-
-int below(int end) { return static_cast<int>(shared_random() % static_cast<unsigned>(end)); }
+int below(int end) { return test::below(test::shared_random, end); }
 
 // An affine map x -> a x + b, modulo 2^32. Combining is composing: associative, not commutative.
 struct Affine {
@@ -320,7 +318,7 @@ void sum_doubles() {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  shared_random.seed(test::seed());
+  test::seed_choices();
   make_types();
   sum_doubles();
   for (unsigned turn = 0; turn < 60; ++turn) {

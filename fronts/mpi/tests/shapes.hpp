@@ -1,13 +1,12 @@
 #pragma once
 
-#include "check.hpp"
+#include "choices.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
-#include <random>
 #include <vector>
 
 // Datatypes of one or more ints with known places, and buffers of them, for the tests of collectives.
@@ -24,9 +23,11 @@ struct Shape {
   [[nodiscard]] int size() const { return static_cast<int>(ints.size()); }
 };
 
-/// Returns shapes of 1, 2 or 4 ints each, of which up to 7600 elements do not overlap.
-inline std::vector<Shape> make_shapes() {
-  std::vector<Shape> shapes{{MPI_INT, {0}, 4, 0, 4}, {MPI_2INT, {0, 4}, 8, 0, 8}};
+inline std::vector<Shape> shapes;
+
+/// Makes shapes of 1, 2 or 4 ints each, of which up to 7600 elements do not overlap.
+inline void make_shapes() {
+  shapes = {{MPI_INT, {0}, 4, 0, 4}, {MPI_2INT, {0, 4}, 8, 0, 8}};
 #ifndef TEST_PLAIN_ONLY
   const auto add = [&](MPI_Datatype type, std::vector<MPI_Aint> ints, MPI_Aint extent, MPI_Aint begin, MPI_Aint end) {
     MPI_Type_commit(&type);
@@ -52,13 +53,22 @@ inline std::vector<Shape> make_shapes() {
   MPI_Type_free(&part);
   add(type, {8, -4}, 24, -4, 20);
 #endif
-  return shapes;
 }
 
-inline void free_shapes(std::vector<Shape>& shapes) {
+inline void free_shapes() {
   for (Shape& shape : shapes) {
     if (shape.type != MPI_INT && shape.type != MPI_2INT) MPI_Type_free(&shape.type);
   }
+}
+
+/// Returns any shape; each rank chooses by itself.
+inline const Shape& any_shape() {
+  return shapes[static_cast<std::size_t>(below(private_random, static_cast<int>(shapes.size())))];
+}
+/// Returns one whose elements do not lie inside of each other.
+inline const Shape& any_separate_shape() {
+  const Shape& shape = any_shape();
+  return shape.extent >= shape.end - shape.begin ? shape : shapes[0];
 }
 
 /// Memory with room for elements of a shape, and the bytes expected there.
