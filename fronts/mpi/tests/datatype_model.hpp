@@ -216,7 +216,7 @@ class Maker {
     for (MPI_Count i = 0; i < count; ++i) {
       lengths.push_back(one_length && i > 0 ? lengths[0] : draw(0, 3));
       const MPI_Count step = in_bytes ? std::max<MPI_Count>(extent, 1) : 1;
-      displacements.push_back(draw(0, 3) == 0 ? shift(extent) : next);
+      displacements.push_back(draw(0, 3) == 0 ? shift(step) : next);
       next = displacements.back() + (lengths.back() + draw(0, 2)) * step;
     }
     Pair made;
