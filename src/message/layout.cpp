@@ -1,7 +1,9 @@
 #include "message/layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -52,7 +54,8 @@ class LayoutBuilder {
   /// `bytes`: of all parts together.
   explicit LayoutBuilder(std::size_t bytes) noexcept : bytes_(bytes) {}
 
-  void reserve_runs(std::size_t count) { runs_.reserve(count + 1); }
+  /// Makes room for this number of entries.
+  void reserve(std::size_t count) { runs_.reserve(count + 1); }
   /// Adds a run of at least one byte.
   void add_run(std::ptrdiff_t offset, std::size_t bytes);
   /// Adds a layout with data, with its origin at `offset`.
@@ -61,6 +64,9 @@ class LayoutBuilder {
 
   static Layout of_bytes(std::size_t bytes);
   static Layout repeated(const Layout& element, std::size_t count, std::ptrdiff_t distance);
+  /// Dense blocks, evenly spaced or far from each other. Returns nothing if some touch the next one in the list, or if
+  /// there is one block only.
+  static std::optional<Layout> spread(std::vector<std::ptrdiff_t>& offsets, const Layout& block);
 
  private:
   static constexpr std::size_t short_list = 16;
@@ -70,19 +76,18 @@ class LayoutBuilder {
   [[nodiscard]] bool takes_apart(const Layout& layout) const noexcept;
   void add_entries(std::ptrdiff_t offset, const LayoutNode& node);
   void add_node(std::ptrdiff_t offset, const LayoutNode& node);
+  void move_runs_to_parts();
   void keep(const std::shared_ptr<const LayoutStorage>& storage);
   Layout finish_runs();
   Layout finish_parts();
-  void list(Layout& layout, NodeKind kind, std::size_t count, std::size_t unit);
+  static void list(Layout& layout, NodeKind kind, std::size_t bytes, std::size_t count, std::size_t unit,
+                   LayoutStorage storage);
 
-  struct Run {
-    std::ptrdiff_t offset;
-    std::size_t bytes;
-  };
   std::size_t bytes_;
-  std::vector<Run> runs_;                // all parts, as long as they are runs
+  std::vector<LayoutNode::Run> runs_;    // all parts, as long as they are runs; each ends where the next one begins
+  std::size_t run_bytes_ = 0;            // of all of them
   std::vector<LayoutNode::Part> parts_;  // otherwise; `before` is set at the end
-  std::shared_ptr<LayoutStorage> storage_ = std::make_shared<LayoutStorage>();
+  LayoutStorage storage_;
   bool is_empty_ = true;
   std::ptrdiff_t lower_ = 0;
   std::ptrdiff_t upper_ = 0;
@@ -140,16 +145,16 @@ void LayoutBuilder::add_entries(std::ptrdiff_t offset, const LayoutNode& node) {
 void LayoutBuilder::add_node(std::ptrdiff_t offset, const LayoutNode& node) {
   const bool is_run = node.kind == NodeKind::run;
   if (is_run && parts_.empty()) {
-    if (!runs_.empty() && runs_.back().offset + static_cast<std::ptrdiff_t>(runs_.back().bytes) == offset) {
-      runs_.back().bytes += node.bytes;
-    } else {
-      runs_.push_back({offset, node.bytes});
+    const bool touches =
+        !runs_.empty() && runs_.back().offset + static_cast<std::ptrdiff_t>(run_bytes_ - runs_.back().before) == offset;
+    if (!touches) {
+      runs_.push_back({offset, run_bytes_});
       ++run_count_;
     }
+    run_bytes_ += node.bytes;
     return;
   }
-  for (const Run& run : runs_) parts_.push_back({run.offset, 0, LayoutNode::run(run.bytes)});
-  runs_.clear();
+  if (parts_.empty()) move_runs_to_parts();
   if (is_run && !parts_.empty()) {
     LayoutNode::Part& last = parts_.back();
     if (last.node.kind == NodeKind::run && last.offset + static_cast<std::ptrdiff_t>(last.node.bytes) == offset) {
@@ -161,9 +166,23 @@ void LayoutBuilder::add_node(std::ptrdiff_t offset, const LayoutNode& node) {
   ++run_count_;
 }
 
+void LayoutBuilder::move_runs_to_parts() {
+  parts_.reserve(runs_.capacity());
+  runs_.push_back({0, run_bytes_});
+  for (std::size_t i = 0; i + 1 < runs_.size(); ++i) {
+    parts_.push_back({runs_[i].offset, 0, LayoutNode::run(runs_[i + 1].before - runs_[i].before)});
+  }
+  runs_ = {};
+}
+
+// Keeps each storage once, if not many others have come between.
 void LayoutBuilder::keep(const std::shared_ptr<const LayoutStorage>& storage) {
-  const bool is_new = storage != nullptr && (storage_->below.empty() || storage_->below.back() != storage);
-  if (is_new) storage_->below.push_back(storage);
+  constexpr std::size_t looked_at = 8;
+  if (storage == nullptr) return;
+  auto& below = storage_.below;
+  const std::size_t skipped = below.size() - std::min(below.size(), looked_at);
+  if (std::find(below.begin() + static_cast<std::ptrdiff_t>(skipped), below.end(), storage) != below.end()) return;
+  below.push_back(storage);
 }
 
 Layout LayoutBuilder::finish() && {
@@ -177,38 +196,41 @@ Layout LayoutBuilder::finish() && {
 }
 
 // Makes the layout's node a list.
-void LayoutBuilder::list(Layout& layout, NodeKind kind, std::size_t count, std::size_t unit) {
-  const void* const entries = kind == NodeKind::spread ? static_cast<const void*>(storage_->offsets.data())
-                              : kind == NodeKind::runs ? static_cast<const void*>(storage_->runs.data())
-                                                       : static_cast<const void*>(storage_->parts.data());
-  layout.node_ = {kind, bytes_, count, unit, 0, entries};
-  layout.depth_ = depth_ + 1;
-  layout.storage_ = std::move(storage_);
+void LayoutBuilder::list(Layout& layout, NodeKind kind, std::size_t bytes, std::size_t count, std::size_t unit,
+                         LayoutStorage storage) {
+  const void* const entries = kind == NodeKind::spread ? static_cast<const void*>(storage.offsets.data())
+                              : kind == NodeKind::runs ? static_cast<const void*>(storage.runs.data())
+                                                       : static_cast<const void*>(storage.parts.data());
+  layout.node_ = {kind, bytes, count, unit, 0, entries};  // the entries stay where they are
+  layout.storage_ = std::make_shared<const LayoutStorage>(std::move(storage));
 }
 
 Layout LayoutBuilder::finish_runs() {
   const std::size_t count = runs_.size();
-  const Run first = runs_.front();
-  const bool same = std::ranges::all_of(runs_, [&](const Run& run) { return run.bytes == first.bytes; });
-  const std::ptrdiff_t distance = count > 1 ? runs_[1].offset - first.offset : 0;
+  const std::ptrdiff_t first = runs_.front().offset;
+  runs_.push_back({first, run_bytes_});
+  const std::size_t unit = runs_[1].before;
+  const std::ptrdiff_t distance = runs_[1].offset - first;
+  bool same = true;  // all runs have the length of the first
+  for (std::size_t i = 1; i <= count && same; ++i) same = runs_[i].before == i * unit;
   bool even = same;
   for (std::size_t i = 1; i < count && even; ++i) even = runs_[i].offset - runs_[i - 1].offset == distance;
   Layout layout;
-  layout.first_ = first.offset;
+  layout.first_ = first;
   if (even) {
-    layout.node_ = LayoutNode::run(first.bytes);
+    layout.node_ = LayoutNode::run(unit);
     layout.node_.repeat(count, distance);
-  } else if (same) {
-    for (const Run& run : runs_) storage_->offsets.push_back(run.offset - first.offset);
-    list(layout, NodeKind::spread, count, first.bytes);
+    return layout;
+  }
+  layout.depth_ = depth_ + 1;
+  if (same) {
+    storage_.offsets.resize(count);
+    for (std::size_t i = 0; i < count; ++i) storage_.offsets[i] = runs_[i].offset - first;
+    list(layout, NodeKind::spread, bytes_, count, unit, std::move(storage_));
   } else {
-    std::size_t before = 0;
-    for (const Run& run : runs_) {
-      storage_->runs.push_back({run.offset - first.offset, before});
-      before += run.bytes;
-    }
-    storage_->runs.push_back({0, before});
-    list(layout, NodeKind::runs, count, 0);
+    for (LayoutNode::Run& run : runs_) run.offset -= first;
+    storage_.runs = std::move(runs_);
+    list(layout, NodeKind::runs, bytes_, count, 0, std::move(storage_));
   }
   return layout;
 }
@@ -226,7 +248,7 @@ Layout LayoutBuilder::finish_parts() {
   if (even) {
     layout.node_ = first.node;
     layout.depth_ = depth_;
-    layout.storage_ = std::move(storage_);
+    if (!storage_.below.empty()) layout.storage_ = std::make_shared<const LayoutStorage>(std::move(storage_));
     return repeated(layout, count, distance);
   }
   std::size_t before = 0;
@@ -234,8 +256,45 @@ Layout LayoutBuilder::finish_parts() {
     part.offset -= first.offset;
     part.before = std::exchange(before, before + part.node.bytes);
   }
-  storage_->parts = std::move(parts_);
-  list(layout, NodeKind::joined, count, 0);
+  storage_.parts = std::move(parts_);
+  layout.depth_ = depth_ + 1;
+  list(layout, NodeKind::joined, bytes_, count, 0, std::move(storage_));
+  return layout;
+}
+
+std::optional<Layout> LayoutBuilder::spread(std::vector<std::ptrdiff_t>& offsets, const Layout& block) {
+  const std::size_t count = offsets.size();
+  if (count < 2) return {};
+  const auto [least, most] = std::ranges::minmax(offsets);
+  Layout layout;
+  layout.lower_ = sum(least, block.lower_);
+  layout.upper_ = sum(most, block.upper_);
+  if (std::ptrdiff_t width; __builtin_sub_overflow(layout.upper_, layout.lower_, &width)) refuse_length();
+  // Plain loops without exits, which compilers vectorise.
+  const std::size_t bytes = block.size();
+  const std::ptrdiff_t first = offsets[0];
+  const std::ptrdiff_t distance = offsets[1] - first;
+  std::size_t touching = 0;
+  std::size_t uneven = 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::ptrdiff_t step = offsets[i] - offsets[i - 1];
+    touching += step == static_cast<std::ptrdiff_t>(bytes) ? 1 : 0;
+    uneven += step != distance ? 1 : 0;
+  }
+  if (uneven == 0) {
+    Layout even = repeated(block, count, distance);
+    even.first_ += first;
+    even.lower_ += first;
+    even.upper_ += first;
+    return even;
+  }
+  if (touching != 0) return {};
+  for (std::ptrdiff_t& offset : offsets) offset -= first;
+  layout.first_ = first + block.first_;
+  layout.runs_ = count;
+  LayoutStorage storage;
+  storage.offsets = std::move(offsets);
+  list(layout, NodeKind::spread, bytes * count, count, bytes, std::move(storage));
   return layout;
 }
 
@@ -288,19 +347,38 @@ Layout Layout::listed(std::span<const Piece> pieces, const Layout& element, std:
   for (const Piece& piece : pieces) elements = sum(elements, piece.count);
   LayoutBuilder builder(static_cast<std::size_t>(to_signed(product(elements, element.size()))));
   if (element.is_dense() && extent == static_cast<std::ptrdiff_t>(element.size())) {
-    builder.reserve_runs(pieces.size());
+    builder.reserve(pieces.size());
     for (const Piece& piece : pieces) {
       if (piece.count != 0) builder.add_run(sum(piece.offset, element.lower_), piece.count * element.size());
     }
     return std::move(builder).finish();
   }
-  Layout repeated;  // pieces of one length share it
-  std::size_t count = 0;
+  // Pieces of one length share a layout. A few are remembered, each at a place that its length says.
+  struct Remembered {
+    std::size_t count = 0;
+    Layout layout;
+  };
+  std::array<Remembered, 8> remembered;
+  builder.reserve(pieces.size());
   for (const Piece& piece : pieces) {
     if (piece.count == 0) continue;
-    if (std::exchange(count, piece.count) != piece.count) repeated = contiguous(count, element, extent);
-    builder.add(piece.offset, repeated);
+    Remembered& known = remembered[piece.count % remembered.size()];
+    if (known.count != piece.count) known = {piece.count, contiguous(piece.count, element, extent)};
+    builder.add(piece.offset, known.layout);
   }
+  return std::move(builder).finish();
+}
+
+Layout Layout::blocks(std::vector<std::ptrdiff_t> offsets, std::size_t block_count, const Layout& element,
+                      std::ptrdiff_t extent) {
+  const Layout block = contiguous(block_count, element, extent);
+  if (offsets.empty() || block.size() == 0) return {};
+  LayoutBuilder builder(static_cast<std::size_t>(to_signed(product(offsets.size(), block.size()))));
+  if (block.is_dense()) {
+    if (auto made = LayoutBuilder::spread(offsets, block)) return *std::move(made);
+  }
+  builder.reserve(offsets.size());
+  for (const std::ptrdiff_t offset : offsets) builder.add(offset, block);
   return std::move(builder).finish();
 }
 
@@ -308,9 +386,17 @@ Layout Layout::joined(std::span<const Member> members) {
   std::size_t bytes = 0;
   for (const Member& member : members) bytes = sum(bytes, product(member.count, member.layout->size()));
   LayoutBuilder builder(static_cast<std::size_t>(to_signed(bytes)));
+  builder.reserve(members.size());
   for (const Member& member : members) {
-    const Layout part = contiguous(member.count, *member.layout, member.extent);
-    if (part.size() != 0) builder.add(member.offset, part);
+    const Layout& element = *member.layout;
+    if (member.count == 0 || element.size() == 0) continue;
+    const bool is_run =
+        element.is_dense() && (member.count == 1 || member.extent == static_cast<std::ptrdiff_t>(element.size()));
+    if (is_run) {
+      builder.add_run(sum(member.offset, element.lower_), member.count * element.size());
+    } else {
+      builder.add(member.offset, contiguous(member.count, element, member.extent));
+    }
   }
   return std::move(builder).finish();
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace tonari::message {
 
@@ -42,7 +43,10 @@ class Layout {
   /// (MPI_Type_vector, MPI_Type_create_hvector).
   static Layout strided(std::size_t count, std::size_t block_count, std::ptrdiff_t stride, const Layout& element,
                         std::ptrdiff_t extent);
-  /// Pieces in the order of their list (MPI_Type_indexed, _create_hindexed, _create_indexed_block).
+  /// Blocks of `block_count` elements, in the order of their offsets (MPI_Type_create_indexed_block).
+  static Layout blocks(std::vector<std::ptrdiff_t> offsets, std::size_t block_count, const Layout& element,
+                       std::ptrdiff_t extent);
+  /// Pieces in the order of their list (MPI_Type_indexed, _create_hindexed).
   static Layout listed(std::span<const Piece> pieces, const Layout& element, std::ptrdiff_t extent);
   /// Members in the order of their list (MPI_Type_create_struct).
   static Layout joined(std::span<const Member> members);

@@ -124,7 +124,10 @@ class LayoutMaker {
       at += bounds.upper() - bounds.lower() + (gap >= 0 ? gap : chance(random_, 40) ? 0 : number(0, 30));
       if (chance(random_, 3)) at = number(-500, 500);
     }
-    return {message::Layout::listed(pieces, element.layout, extent), bytes};
+    if (same == 0 || chance(random_, 50)) return {message::Layout::listed(pieces, element.layout, extent), bytes};
+    std::vector<std::ptrdiff_t> offsets;
+    for (const message::Layout::Piece& piece : pieces) offsets.push_back(piece.offset);
+    return {message::Layout::blocks(offsets, fitting(same, element), element.layout, extent), bytes};
   }
 
   ModelledLayout joined(unsigned levels) {

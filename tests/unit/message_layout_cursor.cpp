@@ -227,6 +227,10 @@ TEST(LayoutMakers, RecogniseEqualLayouts) {
   EXPECT_TRUE(Layout::contiguous(3, Layout::contiguous(5, eight, 8), 40).is_dense());
   const std::array touching{Layout::Piece{16, 2}, Layout::Piece{32, 0}, Layout::Piece{32, 1}};
   EXPECT_TRUE(Layout::listed(touching, eight, 8).is_dense());
+  EXPECT_TRUE(Layout::blocks({16, 32, 48}, 2, eight, 8).is_dense());
+  EXPECT_EQ(Layout::blocks({0, 32, 16}, 2, eight, 8).runs(), 3U);
+  EXPECT_EQ(Layout::blocks({0, 16, 64}, 2, eight, 8).runs(), 2U);
+  EXPECT_EQ(Layout::blocks({-64, 0, 64}, 1, eight, 8).true_lower(), -64);
   // Two planes of a face are one vector, and a list of evenly spaced pieces is one, too.
   const Layout column = Layout::strided(100, 1, 64, eight, 8);
   EXPECT_EQ(Layout::contiguous(2, column, 6400).runs(), 200U);
@@ -251,6 +255,10 @@ TEST(LayoutMakers, RefuseLengthsThatOverflow) {
     return Layout::listed(std::array{Layout::Piece{0, 1}, Layout::Piece{0, std::size_t{1} << 60}}, eight, 8);
   });
   refused([&] { return Layout::listed(std::array{Layout::Piece{-most, 1}, Layout::Piece{most - 8, 1}}, eight, 8); });
+  refused([&] { return Layout::blocks({most - 3}, 1, eight, 8); });
+  refused([&] { return Layout::blocks({0, 64, most - 3}, 1, eight, 8); });
+  refused([&] { return Layout::blocks({-most, 0, most - 8}, 1, eight, 8); });
+  refused([&] { return Layout::blocks({0, 0}, std::size_t{1} << 60, eight, 8); });
   refused([&] { return Layout::joined(std::array{Layout::Member{most, 1, &eight, 8}}); });
   refused([&] { return LayoutCursor(nullptr, eight, std::size_t{1} << 60, 0); });
   EXPECT_EQ(Layout::contiguous(std::size_t{1} << 59, eight, 0).size() >> 59, 8U);
