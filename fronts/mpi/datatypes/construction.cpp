@@ -16,8 +16,9 @@ Construction& Construction::add(Role role, const MPI_Aint* values, MPI_Count cou
 }
 
 Construction& Construction::add(Role role, Counts values, MPI_Count count) {
-  values_.reserve(values_.size() + static_cast<std::size_t>(count));
-  for (MPI_Count i = 0; i < count; ++i) values_.push_back(values[i]);
+  const std::size_t before = values_.size();
+  values_.resize(before + static_cast<std::size_t>(count));
+  values.copy(count, 1, values_.data() + before);
   segments_.push_back({role, static_cast<std::size_t>(count)});
   return *this;
 }

@@ -42,6 +42,7 @@ class Construction {
   Construction& add(Role role, Counts values, MPI_Count count);
   Construction& add(Role role, const MPI_Aint* values, MPI_Count count);
   Construction& add(Datatype& type);
+  void reserve_types(MPI_Count count) { types_.reserve(static_cast<std::size_t>(count)); }
 
   [[nodiscard]] int combiner() const noexcept { return combiner_; }
   /// True if the forms without large counts cannot tell the arguments.

@@ -40,10 +40,15 @@ void need_length(MPI_Count length, MPI_Count index) {
   throw Failure(MPI_ERR_ARG, fmt::format("array_of_blocklengths[{}] is {}: it must not be negative", index, length));
 }
 
-// `length(i)` and `displacement(i)`: elements and bytes of each block.
-template <class Length, class Displacement>
-MPI_Datatype make_listed(const Datatype& old, MPI_Count count, Length length, Displacement displacement,
-                         Construction construction) {
+// The displacements of a list of blocks, in bytes.
+struct Displacements {
+  Counts values;
+  MPI_Count unit;  // bytes of a value
+  MPI_Count operator[](MPI_Count index) const { return product(values[index], unit); }
+};
+
+MPI_Datatype make_listed(const Datatype& old, MPI_Count count, const Counts& lengths,
+                         const Displacements& displacements, Construction construction) {
   refuse_absent(old, "oldtype");
   MPI_Count elements = 0;
   MPI_Count first = std::numeric_limits<MPI_Count>::max();
@@ -51,9 +56,9 @@ MPI_Datatype make_listed(const Datatype& old, MPI_Count count, Length length, Di
   std::vector<Layout::Piece> pieces;
   pieces.reserve(static_cast<std::size_t>(count));
   for (MPI_Count i = 0; i < count; ++i) {
-    const MPI_Count block = length(i);
+    const MPI_Count block = lengths[i];
     need_length(block, i);
-    const MPI_Count bytes = displacement(i);
+    const MPI_Count bytes = displacements[i];
     elements = sum(elements, block);
     pieces.push_back({bytes, static_cast<std::size_t>(block)});
     if (block == 0) continue;
@@ -67,6 +72,38 @@ MPI_Datatype make_listed(const Datatype& old, MPI_Count count, Length length, Di
   map.layout = Layout::listed(pieces, old.layout, old.extent);
   set_bounds(map, bounds);
   return make_type(std::move(map), std::move(construction));
+}
+
+// The same for blocks of one length. The loops have no exits, so that compilers vectorise them.
+MPI_Datatype make_blocks(const Datatype& old, MPI_Count count, MPI_Count block, const Displacements& displacements,
+                         Construction construction) {
+  refuse_absent(old, "oldtype");
+  TypeMap map = map_of(old, product(count, block));
+  Bounds bounds;
+  if (count != 0 && block != 0) {
+    const auto [least, most] = displacements.values.minmax(count);
+    const MPI_Count one = product(least, displacements.unit);  // none of the others is longer, so their products fit
+    const MPI_Count other = product(most, displacements.unit);
+    const MPI_Count length = product(block - 1, old.extent);
+    const auto [first, last] = std::minmax({one, other, sum(one, length), sum(other, length)});
+    bounds.add(old, first, last);
+    std::vector<MPI_Aint> offsets(static_cast<std::size_t>(count));
+    displacements.values.copy(count, displacements.unit, offsets.data());
+    map.layout = Layout::blocks(std::move(offsets), static_cast<std::size_t>(block), old.layout, old.extent);
+  }
+  set_bounds(map, bounds);
+  return make_type(std::move(map), std::move(construction));
+}
+
+MPI_Datatype make_indexed(const Datatype& old, MPI_Count count, const Counts& lengths,
+                          const Displacements& displacements, Construction construction) {
+  if (count != 0) {
+    const auto [shortest, longest] = lengths.minmax(count);
+    if (shortest == longest && shortest >= 0) {
+      return make_blocks(old, count, longest, displacements, std::move(construction));
+    }
+  }
+  return make_listed(old, count, lengths, displacements, std::move(construction));
 }
 
 // The upper bound of a struct is aligned as compilers align it, unless the program has set bounds.
@@ -107,9 +144,8 @@ void type_indexed(MPI_Count count, Counts array_of_blocklengths, Counts array_of
       .add(Role::count, array_of_blocklengths, count)
       .add(Role::count, array_of_displacements, count)
       .add(oldtype);
-  *newtype = make_listed(
-      oldtype, count, [&](MPI_Count i) { return array_of_blocklengths[i]; },
-      [&](MPI_Count i) { return product(array_of_displacements[i], oldtype.extent); }, std::move(construction));
+  *newtype = make_indexed(oldtype, count, array_of_blocklengths, {array_of_displacements, oldtype.extent},
+                          std::move(construction));
 }
 
 void type_create_hindexed(MPI_Count count, Counts array_of_blocklengths, const MPI_Aint* array_of_displacements,
@@ -121,9 +157,8 @@ void type_create_hindexed(MPI_Count count, Counts array_of_blocklengths, const M
       .add(Role::count, array_of_blocklengths, count)
       .add(Role::address, array_of_displacements, count)
       .add(oldtype);
-  *newtype = make_listed(
-      oldtype, count, [&](MPI_Count i) { return array_of_blocklengths[i]; },
-      [&](MPI_Count i) { return array_of_displacements[i]; }, std::move(construction));
+  *newtype =
+      make_indexed(oldtype, count, array_of_blocklengths, {Counts(array_of_displacements), 1}, std::move(construction));
 }
 
 void type_create_indexed_block(MPI_Count count, MPI_Count blocklength, Counts array_of_displacements, Datatype& oldtype,
@@ -134,9 +169,8 @@ void type_create_indexed_block(MPI_Count count, MPI_Count blocklength, Counts ar
       .add(Role::count, blocklength)
       .add(Role::count, array_of_displacements, count)
       .add(oldtype);
-  *newtype = make_listed(
-      oldtype, count, [&](MPI_Count /*i*/) { return blocklength; },
-      [&](MPI_Count i) { return product(array_of_displacements[i], oldtype.extent); }, std::move(construction));
+  *newtype =
+      make_blocks(oldtype, count, blocklength, {array_of_displacements, oldtype.extent}, std::move(construction));
 }
 
 void type_create_hindexed_block(MPI_Count count, MPI_Count blocklength, const MPI_Aint* array_of_displacements,
@@ -147,9 +181,7 @@ void type_create_hindexed_block(MPI_Count count, MPI_Count blocklength, const MP
       .add(Role::count, blocklength)
       .add(Role::address, array_of_displacements, count)
       .add(oldtype);
-  *newtype = make_listed(
-      oldtype, count, [&](MPI_Count /*i*/) { return blocklength; },
-      [&](MPI_Count i) { return array_of_displacements[i]; }, std::move(construction));
+  *newtype = make_blocks(oldtype, count, blocklength, {Counts(array_of_displacements), 1}, std::move(construction));
 }
 
 void type_create_struct(MPI_Count count, Counts array_of_blocklengths, const MPI_Aint* array_of_displacements,
@@ -165,6 +197,9 @@ void type_create_struct(MPI_Count count, Counts array_of_blocklengths, const MPI
   Bounds bounds;
   std::vector<Layout::Member> members;
   std::vector<Signature::Part> parts;
+  members.reserve(static_cast<std::size_t>(count));
+  parts.reserve(static_cast<std::size_t>(count));
+  construction.reserve_types(count);
   bool is_first = true;
   for (MPI_Count i = 0; i < count; ++i) {
     Datatype* const type = find(array_of_types[i]);

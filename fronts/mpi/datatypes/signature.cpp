@@ -13,7 +13,8 @@ namespace tonari::mpi {
 /// are nested.
 class Signature::ListBuilder {
  public:
-  void add(const Signature& part);
+  explicit ListBuilder(std::size_t parts) { parts_.reserve(parts); }
+  void add(Signature part);
   Signature finish() &&;
 
  private:
@@ -24,17 +25,17 @@ class Signature::ListBuilder {
     return part.list_ != nullptr && part.times_ == 1 &&
            (part.list_->parts.size() <= short_list || part.list_->depth >= deep);
   }
-  void add_part(const Signature& part);
+  void add_part(Signature part);
 
   std::vector<Signature> parts_;
 };
 
-void Signature::ListBuilder::add(const Signature& part) {
-  if (!is_opened(part)) return add_part(part);
+void Signature::ListBuilder::add(Signature part) {
+  if (!is_opened(part)) return add_part(std::move(part));
   for (const Signature& each : part.list_->parts) add_part(each);
 }
 
-void Signature::ListBuilder::add_part(const Signature& part) {
+void Signature::ListBuilder::add_part(Signature part) {
   if (part.times_ == 0) return;
   if (!parts_.empty()) {
     Signature& last = parts_.back();
@@ -43,7 +44,7 @@ void Signature::ListBuilder::add_part(const Signature& part) {
       return;
     }
   }
-  parts_.push_back(part);
+  parts_.push_back(std::move(part));
 }
 
 Signature Signature::ListBuilder::finish() && {
@@ -71,7 +72,7 @@ Signature Signature::repeated(std::size_t times) const {
 }
 
 Signature Signature::joined(std::span<const Part> parts) {
-  ListBuilder builder;
+  ListBuilder builder(parts.size());
   for (const Part& part : parts) builder.add(part.signature->repeated(part.times));
   return std::move(builder).finish();
 }
