@@ -22,6 +22,7 @@
 #include "harness/placement.hpp"
 #include "harness/wire.hpp"
 #include "harness/worker.hpp"
+#include "kernels/numbered_payloads.hpp"
 #include "kernels/round_trips.hpp"
 
 #include "base/clock.hpp"
@@ -29,7 +30,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <ranges>
@@ -60,34 +60,6 @@ struct Order {
   What what;
   std::uint64_t first;  // queue: the number of the first message
   std::uint64_t count;
-};
-
-/// Distinct payloads: that of message i is the numbers from i on.
-class Payloads {
- public:
-  Payloads(std::size_t messages, std::size_t bytes) : bytes_(bytes), numbers_(messages + bytes / sizeof(Number) + 1) {
-    std::iota(numbers_.begin(), numbers_.end(), Number{0});
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::span<const std::byte> of(std::size_t message) const noexcept {
-    return std::as_bytes(std::span(numbers_)).subspan(message * sizeof(Number), bytes_);
-  }
-  /// Returns whether the first and the last number in `bytes` belong to the message. Fast enough for a timed loop.
-  [[nodiscard]] bool is_like(std::span<const std::byte> bytes, std::size_t message) const noexcept {
-    const std::size_t numbers = bytes_ / sizeof(Number);
-    return numbers == 0 || (number(bytes, 0) == message && number(bytes, numbers - 1) == message + numbers - 1);
-  }
-
- private:
-  using Number = std::uint64_t;
-  static Number number(std::span<const std::byte> bytes, std::size_t index) noexcept {
-    Number value = 0;
-    std::memcpy(&value, &bytes[index * sizeof value], sizeof value);
-    return value;
-  }
-
-  std::size_t bytes_;
-  std::vector<Number> numbers_;
 };
 
 /// The cases to measure, the same on both ranks.
@@ -143,7 +115,8 @@ class PostedReceives {
 template <MatchWire W>
 class Helper {
  public:
-  Helper(W& wire, const Payloads& payloads, const Pools& pools) : wire_(wire), payloads_(payloads), pools_(pools) {}
+  Helper(W& wire, const NumberedPayloads& payloads, const Pools& pools)
+      : wire_(wire), payloads_(payloads), pools_(pools) {}
 
   void run() {
     while (true) {
@@ -190,7 +163,7 @@ class Helper {
   }
 
   W& wire_;
-  const Payloads& payloads_;
+  const NumberedPayloads& payloads_;
   const Pools& pools_;
   std::vector<typename W::Request> queued_;
   std::uint64_t probes_ = 0;
@@ -200,7 +173,7 @@ class Helper {
 template <MatchWire W>
 class Experiment {
  public:
-  Experiment(W& wire, const Task& task, const Payloads& payloads, const Pools& pools, Output& output)
+  Experiment(W& wire, const Task& task, const NumberedPayloads& payloads, const Pools& pools, Output& output)
       : wire_(wire), task_(task), payloads_(payloads), pools_(pools), output_(output), buffer_(payloads.bytes()) {}
 
   void run() {
@@ -355,7 +328,7 @@ class Experiment {
 
   W& wire_;
   const Task& task_;
-  const Payloads& payloads_;
+  const NumberedPayloads& payloads_;
   const Pools& pools_;
   Output& output_;
   std::vector<std::byte> buffer_;
@@ -371,7 +344,7 @@ void run(W& wire, const Options& options, Output& output) {
   output.parameter("processors", processors(gather_places(wire)));
   const Pools pools(sizeof(std::uint64_t), task.asks("unexpected-cold"));
   for (const auto bytes : task.payloads) {
-    const Payloads payloads(std::ranges::max(task.depths), bytes);
+    const NumberedPayloads payloads(std::ranges::max(task.depths), bytes);
     if (wire.rank() == 0) {
       Experiment<W>(wire, task, payloads, pools, output).run();
     } else {
