@@ -172,7 +172,7 @@ int run(const Question& question, BenchOptions options) {
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {
       check_installed(system, launch.ask);
-      if (system.family == Family::tonari) static_cast<void>(cli::settings_of_ranks(launch.ask.launch));
+      if (is_tonari(system)) static_cast<void>(cli::settings_of_ranks(launch.ask.launch));
     }
   }
   if (!options.json.empty()) check_writable(options.json);

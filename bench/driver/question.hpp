@@ -50,6 +50,8 @@ class Question {
   [[nodiscard]] virtual std::string rivals() const;
   /// True if UCX's own measurement supports it: the folder has a file ucx.cpp.
   [[nodiscard]] virtual bool has_ucx() const { return false; }
+  /// True if the file mpi.cpp uses windows, which tonari's MPI does not support yet.
+  [[nodiscard]] virtual bool has_one_sided_mpi() const { return false; }
   /// True if the worker is a program for far memory: the folder has a file far.cpp.
   [[nodiscard]] virtual bool is_of_far_memory() const { return false; }
   /// The end of the help text: paragraphs and indented lines.

@@ -78,13 +78,15 @@ bool bound(const cli::LaunchOptions& launch) {
   return launch.bind.empty() ? launch.ranks <= cli::usable_cores() : launch.bind == "core";
 }
 
-Command for_tonari(const Ask& ask) {
+/// Returns the command that starts `program`, with its arguments, as tonari's ranks.
+Command for_tonari(const Ask& ask, const std::vector<std::string>& program) {
   Command command{{launcher(), "run", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
   arguments.insert(arguments.end(), {"--bind", bound(ask.launch) ? "core" : "none"});
   if (!ask.launch.apart.empty()) arguments.insert(arguments.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) arguments.insert(arguments.end(), {"--network", ask.launch.network});
-  arguments.insert(arguments.end(), {"--", worker(), ask.question});
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), program.begin(), program.end());
   command.environment = ask.launch.environment;
   return command;
 }
@@ -239,7 +241,8 @@ Command for_far(const System& system, const Ask& ask) {
 Command for_system(const System& system, const Ask& ask) {
   if (ask.far && system.family != Family::ucx) return for_far(system, ask);
   switch (system.family) {
-    case Family::tonari: return for_tonari(ask);
+    case Family::tonari: return for_tonari(ask, {worker(), ask.question});
+    case Family::tonari_mpi: return for_tonari(ask, {rival("tonari-mpi", ask.question), "--threads=multiple"});
     case Family::openmpi: return for_openmpi(system, ask);
     case Family::mpich: return for_mpich(system, ask);
     case Family::ucx: return for_ucx(ask);
@@ -266,6 +269,21 @@ void check_far(const System& system, const Ask& ask) {
   if (::access(needed.c_str(), is_of_others ? R_OK : X_OK) != 0) {
     throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", needed.string()));
   }
+}
+
+void check_tonari_mpi(std::string_view question) {
+  const auto one_sided = names_of_benchmarks([](const Question& each) { return each.has_one_sided_mpi(); });
+  if (std::ranges::find(one_sided, question) != one_sided.end()) {
+    throw SetupError(
+        fmt::format("--rival tonari-mpi: {} calls one-sided functions of MPI (MPI_Win_..., MPI_Put), which "
+                    "tonari's MPI does not support yet; `tonari info --mpi` lists what is missing",
+                    question));
+  }
+  const auto program = rival("tonari-mpi", question);
+  if (is_program(program)) return;
+  throw SetupError(fmt::format(
+      "--rival tonari-mpi: {} is missing; build it with -DTONARI_BENCH=ON -DTONARI_FRONTS=ON, or run `make`",
+      program.string()));
 }
 
 std::vector<std::string> names_with_ucx() {
@@ -308,19 +326,22 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
       if (name == family || name == family + "-default") add({mpi.family, false}), found = true;
       if (name == family || name == family + "-mt") add({mpi.family, true}), found = true;
     }
+    if (name == "tonari-mpi") add({Family::tonari_mpi, false}), found = true;
     if (name == "ucx") add({Family::ucx, false}), found = true;
     const auto* const way = std::ranges::find(kernel_ways, name, &KernelWay::name);
     if (way != std::end(kernel_ways)) add({way->family, false}), found = true;
     if (!found && known == systems.size()) {
       throw SetupError(fmt::format(
           "--rival {}: no such rival; there are openmpi and mpich (both ways each), "
-          "openmpi-default, openmpi-mt, mpich-default, mpich-mt, for some questions ucx, and for those about far "
-          "memory swap-zram, swap-file and mmap",
+          "openmpi-default, openmpi-mt, mpich-default, mpich-mt, tonari-mpi, for some questions ucx, and for those "
+          "about far memory swap-zram, swap-file and mmap",
           name));
     }
   }
   return systems;
 }
+
+bool is_tonari(const System& system) { return system.family == Family::tonari || system.family == Family::tonari_mpi; }
 
 void check_installed(const System& system, const Ask& ask) {
   const std::string_view question = ask.question;
@@ -336,6 +357,7 @@ void check_installed(const System& system, const Ask& ask) {
     throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", worker().string()));
   }
   if (system.family == Family::ucx) return check_ucx(question);
+  if (system.family == Family::tonari_mpi) return check_tonari_mpi(question);
   const auto& mpi = mpi_of(system.family);
   const auto program = rival(mpi.name, question);
   if (!in_path(mpi.launcher)) {
@@ -375,6 +397,7 @@ std::string to_string(const System& system) {
   if (const auto* const way = kernel_way(system.family)) return std::string(way->name);
   if (system.family == Family::tonari) return "tonari";
   if (system.family == Family::tonari_core) return "tonari-core";
+  if (system.family == Family::tonari_mpi) return "tonari-mpi";
   if (system.family == Family::ucx) return "ucx";
   if (const auto name = name_in_worker(system.family)) return std::string(*name);
   return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");

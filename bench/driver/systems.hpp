@@ -13,11 +13,13 @@
 namespace tonari::bench::driver {
 
 /// The kinds of systems that can be measured. The ring, the searches, the comparing loops and the bare copies are not
-/// runtimes, but lower bounds. local is a program for far memory with unlimited memory; tonari_core is `tonari far
+/// runtimes, but lower bounds. tonari_mpi is the rivals' program, linked with tonari's MPI. local is a program for far
+/// memory with unlimited memory; tonari_core is `tonari far
 /// --bind core`. UCX runs its own measurement, which supports few benchmarks.
 enum class Family : std::uint8_t {
   tonari,
   tonari_core,
+  tonari_mpi,
   ring,
   lhs,
   no_lhs,
@@ -64,16 +66,19 @@ struct FarAsk {
 /// A measurement to run, for any system.
 struct Ask {
   std::string question;
-  cli::LaunchOptions launch;                     ///< Ranks, binding, hosts; environment only for tonari.
+  cli::LaunchOptions launch;                     ///< Ranks, binding, hosts; environment only for tonari, and its MPI.
   std::vector<std::string> arguments;            ///< For the worker: --key=value.
   std::vector<std::string> openmpi_arguments{};  ///< For Open MPI's launcher.
   std::optional<FarAsk> far{};
 };
 
 /// Returns the systems that a list of rivals names. An MPI's name gives two systems, with its default and with
-/// MPI_THREAD_MULTIPLE; "openmpi-default" and "openmpi-mt" give one. Other names are "ucx", "swap-zram", "swap-file"
-/// and "mmap". Throws SetupError on unknown names.
+/// MPI_THREAD_MULTIPLE; "openmpi-default" and "openmpi-mt" give one. Other names are "tonari-mpi", "ucx", "swap-zram",
+/// "swap-file" and "mmap". Throws SetupError on unknown names.
 std::vector<System> parse_rivals(const std::vector<std::string>& names);
+
+/// Returns whether its ranks are started by `tonari run`, and may have any number of threads.
+bool is_tonari(const System& system);
 
 /// Throws SetupError, with the remedy, when `system` cannot measure `ask` here.
 void check_installed(const System& system, const Ask& ask);

@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace tonari::bench::driver {
@@ -35,7 +36,9 @@ bool in_ms(const Series& series) { return series.name.unit == "s"; }
 class CaseTable {
  public:
   CaseTable(const Shown& shown, std::vector<const Series*> series) : shown_(shown), series_(std::move(series)) {
-    ours_ = find("tonari");
+    for (const auto& [system, heading] : {std::pair{"tonari", "vs best"}, std::pair{"tonari-mpi", "mpi vs best"}}) {
+      if (const auto* const found = find(system)) ours_.push_back({found, heading});
+    }
     for (const auto* one : series_) {
       if (!is_reference(one->name.system)) rivals_.push_back(one);
       for (const auto& point : one->points) all_x_.insert(point.first);
@@ -43,16 +46,20 @@ class CaseTable {
   }
 
   [[nodiscard]] std::string text() const {
-    const bool compares = ours_ != nullptr && !rivals_.empty() && shown_.better != Better::neither;
+    const bool compares = !rivals_.empty() && shown_.better != Better::neither;
     std::vector<std::vector<std::string>> rows(1);
     rows[0].push_back(series_[0]->name.x);
     for (const auto* one : series_) rows[0].push_back(heading_of(one->name.system));
-    if (compares) rows[0].push_back("vs best");
+    for (const auto& our : ours_) {
+      if (compares) rows[0].emplace_back(our.heading);
+    }
     for (const double x : all_x_) {
       auto& row = rows.emplace_back();
       row.push_back(series_[0]->name.x == "bytes" ? format_bytes(x) : fmt::format("{:.0f}", x));
       for (const auto* one : series_) row.push_back(entry(*one, x));
-      if (compares) row.push_back(ratio(x));
+      for (const auto& our : ours_) {
+        if (compares) row.push_back(ratio(*our.series, x));
+      }
     }
     return cli::format_table(rows);
   }
@@ -72,7 +79,7 @@ class CaseTable {
     return fmt::format("{} [{}, {}]", number(said.mean), number(said.min), number(said.max));
   }
 
-  [[nodiscard]] std::string ratio(double x) const {
+  [[nodiscard]] std::string ratio(const Series& our, double x) const {
     std::optional<double> best;
     for (const auto* rival : rivals_) {
       const auto said = rival->summary(x);
@@ -80,7 +87,7 @@ class CaseTable {
       const bool beats = !best || (shown_.better == Better::low ? said.median < *best : said.median > *best);
       if (beats) best = said.median;
     }
-    const auto ours = ours_->summary(x);
+    const auto ours = our.summary(x);
     if (!best || *best == 0 || ours.n == 0) return "-";
     const double ratio = ours.median / *best;
     return ratio < 0.01 ? "<0.01x" : fmt::format("{:.2f}x", ratio);
@@ -88,7 +95,11 @@ class CaseTable {
 
   Shown shown_;
   std::vector<const Series*> series_;
-  const Series* ours_ = nullptr;
+  struct Our {
+    const Series* series;
+    const char* heading;
+  };
+  std::vector<Our> ours_;
   std::vector<const Series*> rivals_;
   std::set<double> all_x_;
 };

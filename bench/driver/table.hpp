@@ -17,8 +17,8 @@ struct Shown {
   bool mean_and_spread = false;
 };
 
-/// Prints one table per case of the metric: one row per x, one column per system, and tonari's ratio to the best rival.
-/// Lower bounds ("ring"), other designs ("lhs"), and tonari with other settings are not rivals.
+/// Prints one table per case of the metric: one row per x, one column per system, and the ratios of tonari and of its
+/// MPI to the best rival. Lower bounds ("ring"), other designs ("lhs"), and tonari with other settings are not rivals.
 std::string tell_metric(const Results& results, const Shown& shown);
 
 /// Prints the largest residual of these `things`, and whether all are below the bound of `whose` test.

@@ -42,12 +42,14 @@ class MpiWire {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  /// Returns "openmpi-4.1.4", with " thread-multiple" if MPI_THREAD_MULTIPLE was requested.
+  /// Returns "openmpi-4.1.4", with " thread-multiple" if MPI_THREAD_MULTIPLE was requested; for tonari's MPI, where
+  /// that makes no difference, "tonari-mpi".
   std::string system() const {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     MPI_Get_library_version(text.data(), &length);
     const std::string_view said(text.data());
+    if (said.starts_with("tonari")) return "tonari-mpi";
     const std::string name = said.starts_with("Open MPI") ? "openmpi" : said.starts_with("MPICH") ? "mpich" : "mpi";
     const auto start = said.find_first_of("0123456789");
     const auto end = start == said.npos ? start : said.find_first_not_of("0123456789.abrc", start);

@@ -76,6 +76,15 @@ class Refusal(BenchTest):
         self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
         self.assertIn("can be rivals of stream, matmul", self.refused("pingpong", "--rival", "swap-zram"))
 
+    def test_benchmarks_whose_mpi_program_needs_windows_are_refused_for_tonari_s_mpi(self):
+        for name in ("window", "atomics", "lock", "register", "multicast", "splash_fft"):
+            self.assertIn(f"--rival tonari-mpi: {name} calls one-sided functions of MPI",
+                          self.refused(name, "--rival", "tonari-mpi"))
+
+    def test_a_missing_program_of_tonari_s_mpi_is_reported(self):
+        self.assertRegex(self.refused("coherence", "--rival", "tonari-mpi"),
+                         "--rival tonari-mpi: .*rivals/tonari-mpi/coherence is missing; build it with .*TONARI_FRONTS")
+
     def test_one_rank_is_refused_where_two_are_needed(self):
         self.assertIn("-n 2", self.refused("pingpong", "-n", "1"))
 

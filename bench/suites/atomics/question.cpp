@@ -21,6 +21,7 @@ class Atomics final : public Question {
     return "how long does an atomic operation on a word of another rank take?";
   }
   [[nodiscard]] bool has_ucx() const override { return true; }
+  [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the time until the result is known, the median of all rounds, in microseconds. ucx is "

@@ -23,6 +23,7 @@ class Lock final : public Question {
   [[nodiscard]] std::string_view asks() const override {
     return "how long does it take to get the lock of another rank, alone and in turn with others?";
   }
+  [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 0; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds. latency: of getting a lock and letting it go; for handover\n"

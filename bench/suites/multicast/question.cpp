@@ -21,6 +21,7 @@ class Multicast final : public Question {
   [[nodiscard]] std::string_view asks() const override {
     return "how long does it take to write the same N bytes into the memory of all other ranks?";
   }
+  [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 0; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds, until the bytes are there. multicast: in one call.\n"

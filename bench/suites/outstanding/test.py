@@ -44,6 +44,13 @@ class Outstanding(BenchTest):
         self.assertIn("choose among sends,receives", self.refused("outstanding", "--cases", "probes"))
         self.assertIn("numbers from 1 to 1000000", self.refused("outstanding", "--outstanding", "0"))
 
+    def test_tonari_s_own_mpi_measures_the_same_cases(self):
+        if not has_rival("tonari-mpi", "outstanding"):
+            self.skipTest("the MPI front is not built")
+        for where in ((), ("--apart", "network", "--network", "tcp")):
+            report, _, _ = self.bench("outstanding", "--outstanding", "1,50", "--rival", "tonari-mpi", *where)
+            self.check(report, "tonari-mpi", [1, 50])
+
     def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "outstanding"):

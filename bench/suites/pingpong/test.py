@@ -68,6 +68,22 @@ class Rivals(BenchTest):
     def test_mpich_is_measured_with_and_without_thread_multiple(self):
         self.check("mpich", r"mpich-\d+\.\d+(\.\d+)?\w*")
 
+    def test_tonari_s_own_mpi_is_measured_beside_its_messages(self):
+        if not has_rival("tonari-mpi", "pingpong"):
+            self.skipTest("the MPI front is not built")
+        report, _, _ = self.bench("pingpong", "--sizes", "8,1K", "--rival", "tonari-mpi")
+        self.assertEqual(sorted({series["system"] for series in report["series"]}), ["ring", "tonari", "tonari-mpi"])
+        self.assertEqual(self.cases(report, "tonari-mpi", "latency"), self.cases(report, "tonari", "latency"))
+        self.assertTrue(any("tonari run -n 2" in command and "rivals/tonari-mpi/pingpong" in command
+                            for command in report["parameters"]["commands"]))
+
+    def test_tonari_s_own_mpi_is_compared_with_the_best_rival(self):
+        if not has_rival("tonari-mpi", "pingpong") or not has_rival("mpich", "pingpong"):
+            self.skipTest("the MPI front is not built, or mpich is not installed")
+        _, output, _ = self.bench("pingpong", "--sizes", "8", "--buffers", "warm", "--receivers", "posted",
+                                  "--rivals-only", "--rival", "mpich-default,tonari-mpi")
+        self.assertRegex(output, r"bytes +mpich-\S+ +tonari-mpi +mpi vs best")
+
     def test_one_mode_of_a_rival_can_be_measured_without_tonari(self):
         if not has_rival("mpich", "pingpong"):
             self.skipTest("mpich is not installed")

@@ -70,7 +70,7 @@ std::vector<Launch> Rate::plan(const BenchOptions& options, const std::vector<Sy
     ask.arguments = {fmt::format("--threads-a-rank={}", threads), fmt::format("--budget-us={}", budget_us(options))};
     Launch launch{std::move(ask), {}, fmt::format("threads {}", threads)};
     std::ranges::copy_if(systems, std::back_inserter(launch.systems), [&](const System& system) {
-      return threads == 1 || system.family == Family::tonari || system.thread_multiple;
+      return threads == 1 || is_tonari(system) || system.thread_multiple;
     });
     if (!launch.systems.empty()) launches.push_back(std::move(launch));
   }

@@ -30,6 +30,12 @@ class Rate(BenchTest):
                 self.assertEqual(list(asked.values()), [[1]])
                 self.assertIn("vs best", output)
 
+    def test_tonari_s_own_mpi_is_measured_with_several_threads(self):
+        if not has_rival("tonari-mpi", "rate"):
+            self.skipTest("the MPI front is not built")
+        report, _, _ = self.bench("rate", "--threads", "1,2", "--rivals-only", "--rival", "tonari-mpi")
+        self.assertEqual(list(self.points(report, "tonari-mpi", CASE, "rate")), [1, 2])
+
     def test_ucx_perftest_measures_the_rate_without_tonari(self):
         if shutil.which("ucx_perftest") is None:
             self.skipTest("ucx-utils is not installed")

@@ -20,6 +20,7 @@ class Register final : public Question {
   [[nodiscard]] std::string_view asks() const override {
     return "how long does it take to let other ranks reach N bytes of the program's own memory, and to end that?";
   }
+  [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds. together: a window that both ranks make and free. alone: "

@@ -38,6 +38,7 @@ class SplashFft final : public Question {
  public:
   [[nodiscard]] std::string_view name() const override { return "splash_fft"; }
   [[nodiscard]] std::string_view asks() const override { return "how fast is SPLASH-2's FFT on one-sided transfers?"; }
+  [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 0; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the time of a transform among many in a row, the median of all rounds, in milliseconds; and `push`\n"

@@ -26,6 +26,7 @@ class Window final : public Question {
     return "how long does it take to write N bytes of another rank's memory, or to read them?";
   }
   [[nodiscard]] bool has_ucx() const override { return true; }
+  [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds. latency: of one operation and what completes it, in microseconds. rate: of "

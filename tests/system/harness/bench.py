@@ -14,7 +14,7 @@ MACHINE = ["processor", "architecture", "cores", "caches", "memory_bytes", "kern
 
 
 def has_rival(mpi, question):
-    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}[mpi]
+    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich", "tonari-mpi": TONARI}[mpi]
     worker = os.path.join(BIN, "..", "libexec", "tonari", "rivals", mpi, question)
     return shutil.which(launcher) is not None and os.access(worker, os.X_OK)
 
