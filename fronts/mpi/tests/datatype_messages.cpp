@@ -57,6 +57,50 @@ void receive_less(Maker& maker, const Pair& pair, int count) {
   CHECK(to.memory == expected.memory);
 }
 
+// Blocking calls along the ring: the data as a typed message for a receive of bytes, then as bytes, of which there may
+// be too few or too many, for a typed receive.
+void exchange_blocking(Maker& maker, const Pair& pair, int count) {
+  if (test::ranks() == 1) return;
+  const int right = (test::rank() + 1) % test::ranks();
+  const int left = (test::rank() + test::ranks() - 1) % test::ranks();
+  const auto in_turn = [](auto&& send, auto&& receive) {
+    if (test::rank() == 0) send();
+    receive();
+    if (test::rank() != 0) send();
+  };
+  Buffer from(pair.model, count);
+  from.fill(maker.random());
+  const Bytes packed = from.packed();
+  const auto length = static_cast<int>(packed.size());
+  const auto call = maker.coin() ? MPI_Send : MPI_Ssend;
+
+  Bytes received(packed.size() + 1);
+  MPI_Status status;
+  in_turn([&] { call(from.address(), count, pair.type, right, 9, MPI_COMM_WORLD); },
+          [&] { MPI_Recv(received.data(), length + 1, MPI_BYTE, left, 9, MPI_COMM_WORLD, &status); });
+  int got = -1;
+  MPI_Get_count(&status, MPI_BYTE, &got);
+  CHECK_EQUAL(got, length);
+  CHECK(std::equal(packed.begin(), packed.end(), received.begin()));
+
+  Buffer to(pair.model, count);
+  to.fill(maker.random());
+  Buffer expected = to;
+  const auto bytes = static_cast<int>(maker.draw(0, length + 3));
+  Bytes mixed = expected.packed();
+  std::copy_n(packed.begin(), std::min(bytes, length), mixed.begin());
+  expected.unpack(mixed);
+  Bytes sent = packed;
+  sent.resize(packed.size() + 3);
+  int code = MPI_SUCCESS;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  in_turn([&] { call(sent.data(), bytes, MPI_BYTE, right, 9, MPI_COMM_WORLD); },
+          [&] { code = MPI_Recv(to.address(), count, pair.type, left, 9, MPI_COMM_WORLD, &status); });
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  CHECK_EQUAL(code, bytes > length ? int{MPI_ERR_TRUNCATE} : int{MPI_SUCCESS});
+  CHECK(to.memory == expected.memory);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -71,6 +115,7 @@ int main(int argc, char** argv) {
     if (Buffer(pair.model, count).is_receivable()) {
       exchange(maker, pair, count, pair, count);
       receive_less(maker, pair, count);
+      exchange_blocking(maker, pair, count);
     }
     const int few = std::min(count, 20);
     Pair other = test::with_same_signature(pair.model.repeated(few), maker);
