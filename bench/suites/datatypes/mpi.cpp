@@ -79,7 +79,7 @@ void play(Way& way, int rank) {
   }
 }
 
-/// Fills memory with numbers that differ from those of the other rank.
+/// Fills memory with numbers that differ between the ranks.
 void fill(std::span<std::byte> memory, int rank) {
   std::size_t i = 0;
   for (auto& byte : memory) byte = static_cast<std::byte>(i++ * 7 + 1 + 100 * static_cast<std::size_t>(rank));
