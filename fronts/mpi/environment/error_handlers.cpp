@@ -84,13 +84,6 @@ std::string why_fatal(const Holder& holder, const Errhandler& handler) {
   return fmt::format("the error handler of MPI_COMM_SELF, for calls without an object, is {}", name);
 }
 
-// "rank 3 on node7: "
-std::string place() {
-  Process* const process = Process::current();
-  return process == nullptr ? ""
-                            : fmt::format("rank {} on {}: ", process->job().rank().value(), process->job().host_name());
-}
-
 [[noreturn]] void end(Function function, const Holder& holder, const Errhandler& handler, int code,
                       const std::string& text) noexcept {
   std::string name(error_class_name(error_class_of(code)));
@@ -136,6 +129,12 @@ void handle_error(Function function, const Holder& holder, int code, const std::
 std::string call_text(Function function, const Holder& holder) {
   const std::string name = function_names[static_cast<std::size_t>(function)];
   return holder.comm() != nullptr ? name + " on " + description(*holder.comm()) : name;
+}
+
+std::string place() {
+  Process* const process = Process::current();
+  return process == nullptr ? ""
+                            : fmt::format("rank {} on {}: ", process->job().rank().value(), process->job().host_name());
 }
 
 void end_job(Function function, const std::string& text) noexcept {

@@ -25,6 +25,9 @@ void handle_error(Function function, const Holder& holder, int code, const std::
 /// Returns "MPI_Send on MPI_COMM_WORLD".
 std::string call_text(Function function, const Holder& holder);
 
+/// Returns "rank 3 on node7: ", or an empty text while MPI does not run.
+std::string place();
+
 /// Prints that the function failed, and ends the job.
 [[noreturn]] void end_job(Function function, const std::string& text) noexcept;
 

@@ -1,6 +1,9 @@
 #include "functions.hpp"
+#include "mpi/environment/error_handlers.hpp"
 #include "mpi/process.hpp"
 #include "mpi/text.hpp"
+
+#include <fmt/format.h>
 
 #include <chrono>
 #include <string>
@@ -37,7 +40,10 @@ void finalize() {
 }
 void finalized(int* flag) { *flag = Process::phase() == Process::Phase::after ? 1 : 0; }
 
-void abort(Comm&, int errorcode) { Process::abort(errorcode, ""); }
+void abort(Comm& comm, int errorcode) {
+  Process::abort(errorcode, fmt::format("tonari: {}{} with code {}", place(), call_text(Function::Abort, Holder(&comm)),
+                                        errorcode));
+}
 
 void query_thread(int* provided) {
   if (Process::current() == nullptr) throw Failure(MPI_ERR_OTHER, "MPI is not running");

@@ -55,6 +55,9 @@ const Case cases[] = {
     {"program",
      [] { MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_IO); },
      {"MPI_Comm_call_errhandler on MPI_COMM_WORLD", "MPI_ERR_IO", "reading or writing failed", ""}},
+    {"called",
+     [] { MPI_Abort(MPI_COMM_WORLD, 1); },
+     {"tonari: rank 0 on ", ": MPI_Abort on MPI_COMM_WORLD with code 1", "aborted the job with code 1", ""}},
     {"after",
      [] {
        MPI_Finalize();
