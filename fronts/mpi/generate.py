@@ -348,7 +348,11 @@ def main():
 
     prototypes = [f"{function.prototype(prefix, 'MPI_' + name, wide)};"
                   for prefix in ("", "P") for function in functions for name, wide in function.twins()]
-    write(folder / "mpi.h", header.read_text().replace("@PROTOTYPES@", "\n".join(prototypes)))
+    fortran = [f"#define {prefix}MPI_{kind}_{old}(handle) {prefix}MPI_{kind}_{new}(handle)"
+               for prefix in ("", "P") for function in functions if function.name.endswith("_toint")
+               for kind in [function.name.removesuffix("_toint")] for old, new in (("c2f", "toint"), ("f2c", "fromint"))]
+    write(folder / "mpi.h", header.read_text().replace("@PROTOTYPES@", "\n".join(prototypes))
+          .replace("@FORTRAN_HANDLES@", "\n".join(fortran)))
 
     declared = []
     for function in functions:
