@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Builds mpi4py with tonari's mpicc, and runs its tests with several numbers of ranks.
 
-Usage: mpi4py_suite.py TONARI HEADER_FOLDER WORK_FOLDER RANKS [NAME...]. Exits with 77 if `scripts/setup mpi` has not
-fetched mpi4py. With names, only the test files test_NAME.py run.
+Usage: mpi4py_suite.py TONARI RANKS [NAME...]. Exits with 77 if `scripts/setup mpi` has not fetched mpi4py. With names,
+only the test files test_NAME.py run.
 """
 
-import hashlib
-import os
-import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "tonari" / "mpi"
+import projects
 
 # Files of mpi4py's suite that need what tonari's MPI does not support yet: one-sided communication, files, processes
 # that join later, and the fault tolerance of MPI 5.
@@ -24,40 +22,33 @@ LATER_TESTS = ["test_errhandler.TestErrhandlerFile.*", "test_msgspec.TestMessage
                "*File*", "*Win.*"]
 
 
-def build(tonari, header, work):
-    """Returns a folder with mpi4py built for this header; builds it if there is none."""
-    target = work / ("mpi4py-" + hashlib.sha256(header.read_bytes()).hexdigest()[:12])
-    if target.exists():
-        return target
-    commands = subprocess.run([tonari, "env", "--directory"], check=True, capture_output=True, text=True).stdout.strip()
-    environment = {**os.environ, "MPICC": f"{commands}/mpicc", "CFLAGS": "-O0 -g0"}
-    part = work / f"part-{os.getpid()}"
-    subprocess.run([str(CACHE / "python" / "bin" / "pip"), "install", "--quiet", "--no-cache-dir", "--no-build-isolation",
-                    "--no-deps", "--target", str(part), str(CACHE / "mpi4py")], env=environment, check=True)
-    part.rename(target)
-    return target
+def recipe(folder, mpi):
+    shutil.rmtree(folder / "build", ignore_errors=True)  # of an earlier build in the folder of the sources
+    projects.shell(folder, projects.PYTHON, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-build-isolation",
+                   "--no-deps", "--target", "installed", ".", MPICC=mpi.cc, CFLAGS="-O0 -g0")
 
 
-def files_of_the_suite(chosen):
-    names = sorted(path.stem[len("test_"):] for path in (CACHE / "mpi4py" / "test").glob("test_*.py"))
-    return chosen or [name for name in names if name not in LATER]
+def built(mpi):
+    """Returns a folder with mpi4py's source, built with an MPI, and lets the MPI's programs import it."""
+    folder = projects.built("mpi4py", mpi, recipe)
+    mpi.environment["PYTHONPATH"] = str(folder / "installed")
+    return folder
+
+
+def files_of_the_suite(folder):
+    names = sorted(path.stem[len("test_"):] for path in (folder / "test").glob("test_*.py"))
+    return [name for name in names if name not in LATER]
 
 
 def main():
-    tonari, headers, work, ranks, *chosen = sys.argv[1:]
-    if not (CACHE / "mpi4py").exists() or not (CACHE / "python" / "bin" / "python").exists():
-        print("mpi4py is not there: scripts/setup mpi fetches it")
-        return 77
-    work = pathlib.Path(work)
-    work.mkdir(parents=True, exist_ok=True)
-    package = build(tonari, pathlib.Path(headers, "mpi.h"), work)
-    pattern = "|".join(rf"test_{re.escape(name)}\.py$" for name in files_of_the_suite(chosen))
-    command = [tonari, "run", "-n", ranks, str(CACHE / "python" / "bin" / "python"),
-               str(CACHE / "mpi4py" / "test" / "main.py"), "--quiet", "-f", "-i", pattern]
+    command, ranks, *chosen = sys.argv[1:]
+    mpi = projects.tonari(command)
+    folder = built(mpi)
+    pattern = "|".join(rf"test_{re.escape(name)}\.py$" for name in chosen or files_of_the_suite(folder))
+    words = [*mpi.start, "-n", ranks, projects.PYTHON, folder / "test" / "main.py", "--quiet", "-f", "-i", pattern]
     for test in LATER_TESTS:
-        command += ["-x", test]
-    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, env=environment, check=False).returncode
+        words += ["-x", test]
+    return subprocess.run(words, env=mpi.environment, check=False).returncode
 
 
 if __name__ == "__main__":
