@@ -80,6 +80,8 @@ hot-paths:
 soak:
 	@scripts/setup far
 	@scripts/setup cluster
+	@scripts/setup mpi
+	@scripts/mpi lammps
 	@scripts/soak
 
 docs:
