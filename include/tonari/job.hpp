@@ -74,7 +74,8 @@ class Session;
 ///
 /// Joining: the constructor detects how the program was started: by `tonari run`, by a launcher with PMIx (mpirun,
 ///          prterun, srun --mpi=pmix), or alone (a job of one rank). A rank that was started together with others joins
-///          once: a second Job throws SetupError.
+///          once: a second Job throws SetupError. If the process uses tonari's MPI, a Job and MPI share one membership,
+///          whichever comes first, and the process leaves when both have ended.
 /// Owns:    the mapping of the host's arena, one service thread, and the state of the layers above.
 /// Threads: any thread may call anything; construction and destruction happen once each.
 /// Leaving: the destructor waits until every rank leaves. Operations of other ranks that still wait for this one return
@@ -85,8 +86,8 @@ class Job {
  public:
   /// Joins. Throws SetupError, which names the failure and its remedy.
   Job();
-  /// Joins through a session that `run_as_threads` created; for tests.
-  explicit Job(std::unique_ptr<job::Session> session);
+  /// For the layers of tonari: a session that `run_as_threads` has made, or that a front shares.
+  explicit Job(std::shared_ptr<job::Session> session);
   Job(Job&&) = delete;
   ~Job();
 
@@ -125,7 +126,7 @@ class Job {
   [[nodiscard]] job::Session& session() noexcept { return *session_; }
 
  private:
-  std::unique_ptr<job::Session> session_;
+  std::shared_ptr<job::Session> session_;
 };
 
 /// Runs `body` as ranks 0 to `ranks` - 1 of a job whose ranks are threads of this process, and waits for all of them:

@@ -6,9 +6,9 @@
 
 namespace tonari {
 
-Job::Job() : session_(std::make_unique<job::Session>(job::detect_joining(), read_settings())) {}
+Job::Job() : session_(job::Session::of_process(job::Session::User::job)) {}
 
-Job::Job(std::unique_ptr<job::Session> session) : session_(std::move(session)) {}
+Job::Job(std::shared_ptr<job::Session> session) : session_(std::move(session)) {}
 
 Job::~Job() = default;
 

@@ -192,6 +192,12 @@ std::string JobServer::objection(const Request& request, const Peer& peer) const
         "unset TONARI_JOIN to run alone",
         at.pid);
   }
+  if (peer.pid == at.pid) {
+    return fmt::format(
+        "process {} is this rank already: a rank makes one tonari::Job. It shares it with MPI only if program and MPI "
+        "use one libtonari.so: if this program uses MPI, link it with tonari::tonari_shared, not with libtonari.a",
+        at.pid);
+  }
   return fmt::format(
       "process {} is this rank already: a rank is one process, which joins once; to start another program from "
       "it, unset TONARI_JOIN for that program",

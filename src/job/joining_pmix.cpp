@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <fstream>
+#include <string>
 
 namespace tonari::job {
 
@@ -15,6 +17,14 @@ namespace {
 // second time, it and the other ranks would read the data of the first time.
 enum class Progress : std::uint8_t { none, introduced, joined };
 std::atomic<Progress> progress{Progress::none};
+
+bool maps_an_arena() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:tonari-arena") != line.npos) return true;
+  }
+  return false;
+}
 
 void check_is_first() {
   const Progress seen = progress.load(std::memory_order_relaxed);
@@ -27,6 +37,12 @@ void check_is_first() {
     throw SetupError(
         "this process has tried to join the launcher's job before, and the data it gave the other ranks then cannot be "
         "replaced: start the job again");
+  }
+  if (maps_an_arena()) {
+    throw SetupError(
+        "another copy of tonari's library in this process has joined the launcher's job already. A tonari::Job and MPI "
+        "share it only if both use one libtonari.so: if this program uses MPI, link it with tonari::tonari_shared, not "
+        "with libtonari.a");
   }
 }
 

@@ -70,12 +70,27 @@ Session::Session(std::unique_ptr<Joining> joining, Settings settings)
 }
 
 void Session::start_network() {
-  if (member_.hosts.empty() && settings_.apart != "network") return;
+  if (size() == 1 || (member_.hosts.empty() && settings_.apart != "network")) return;
   network_ = make_network(member_, settings_);
   Addresses addresses = joining_->exchange(network_->address());
   for (int other = 0; other < size(); ++other) {
     if (is_remote(other)) network_->introduce(other, std::move(addresses[static_cast<std::size_t>(other)]));
   }
+}
+
+std::shared_ptr<Session> Session::of_process(User user) {
+  static constinit std::mutex lock;
+  static std::weak_ptr<Session>& shared = *new std::weak_ptr<Session>;  // threads may join while the process exits
+  const std::lock_guard guard(lock);
+  const std::shared_ptr<Session> present = shared.lock();
+  if (present != nullptr && present->in_own_process() && (user == User::front || present->has_front_)) {
+    present->has_front_ = true;
+    return present;
+  }
+  auto made = std::make_shared<Session>(detect_joining(), read_settings());
+  made->has_front_ = user == User::front;
+  if (present == nullptr || !present->in_own_process()) shared = made;
+  return made;
 }
 
 Session::~Session() {
@@ -169,10 +184,16 @@ void Session::on_death(std::function<void(const Death&)> handler) {
     const std::lock_guard guard(handler_mutex_);
     // (2) Pairs with outlives_deaths(), and with JobServer::lives_on() in another process. It publishes no other data:
     // handler_ is read under the mutex.
-    block().lives_on.store(handler ? 1 : 0, std::memory_order_release);
+    block().lives_on.store(handler || outlives_ ? 1 : 0, std::memory_order_release);
     handler_ = std::move(handler);
   }
   arena().ring_service_doorbell(rank());  // handles deaths that came before it
+}
+
+void Session::outlive_deaths() {
+  const std::lock_guard guard(handler_mutex_);
+  outlives_ = true;
+  block().lives_on.store(1, std::memory_order_release);  // pairs as (2)
 }
 
 void Joining::abort(int /*exit_status*/, const std::string& line) noexcept { write_line(line); }
@@ -299,6 +320,19 @@ std::string Session::how_it_went(int dead) const {
   return fmt::format("{} ({})", loss->was_reached ? "has gone" : "could not be reached", loss->reason);
 }
 
+std::string Session::describe_deaths() const {
+  constexpr int named_max = 4;
+  std::string text;
+  int count = 0;
+  for (int other = 0; other < size(); ++other) {
+    if (!is_dead(other) || ++count > named_max) continue;
+    text +=
+        fmt::format("{}rank {} (host {}) {}", count == 1 ? "" : ", ", other, host_name_of(other), how_it_went(other));
+  }
+  if (count > named_max) text += fmt::format(" and {} more", count - named_max);
+  return text;
+}
+
 bool Session::outlives_deaths() const noexcept {
   return threads() || arena().block(rank()).lives_on.load(std::memory_order_acquire) != 0;  // pairs with (2)
 }
@@ -339,7 +373,7 @@ void Session::tell_of_death(int dead, Attachment* layer) noexcept {
     const std::lock_guard guard(handler_mutex_);
     handler = handler_;
   }
-  if (!handler && !threads()) stop_for(dead);
+  if (!outlives_deaths()) stop_for(dead);
 
   char& told = attachment_told_[index];
   if (layer != nullptr && told == 0) told = layer->died(dead) ? 1 : 0;

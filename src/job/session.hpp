@@ -75,6 +75,13 @@ class Session {
   ~Session();  // leaves the job: see Job
   Session(Session&&) = delete;
 
+  /// A user of the session of a process.
+  enum class User { job, front };
+  /// Joins as the process was started, or returns the session that the process has: a front shares that of a Job, and a
+  /// Job that of a front. It ends with the last of them. Throws SetupError; a second Job without a front tries to join
+  /// again.
+  static std::shared_ptr<Session> of_process(User user);
+
   [[nodiscard]] int rank() const noexcept { return member_.rank; }
   [[nodiscard]] int size() const noexcept { return member_.size; }
   /// Sets the function that returns the name of the function of a front that the calling thread is in, or an empty
@@ -139,6 +146,11 @@ class Session {
   [[nodiscard]] spdlog::logger& log() const noexcept { return *log_; }
 
   void on_death(std::function<void(const Death&)> handler);
+  /// From now on deaths do not end this process, with or without a death handler.
+  void outlive_deaths();
+  /// Says which ranks are dead, and how each died, as a phrase: "rank 1 (host n1) was killed by signal 9 (Killed)".
+  /// Empty if no rank is dead.
+  [[nodiscard]] std::string describe_deaths() const;
   /// See Job::abort().
   [[noreturn]] void abort(int code) noexcept;
   /// Returns false if the rank died and this process survives that. If the death must end the process, the call does
@@ -227,8 +239,10 @@ class Session {
   std::unique_ptr<Attachment> attachment_;
   std::mutex handler_mutex_;
   std::function<void(const Death&)> handler_;
+  bool outlives_ = false;           // outlive_deaths() was called
   mutable std::atomic_flag stops_;  // set by the thread that ends the process; it publishes no other data
 
+  bool has_front_ = false;             // protected by the lock of of_process()
   std::atomic<bool> leaving_{false};   // set by the destructor, read by the service thread
   std::atomic<bool> stopping_{false};  // by the destructor, for the service thread
   // Used by the service thread, and by the destructor after that thread has ended. By rank: 1 once it was told.

@@ -56,7 +56,7 @@ class JoiningThreads final : public job::Joining {
 
 void run_rank(Team& team, int rank, const std::function<void(Job&)>& body, const Settings& settings) noexcept {
   try {
-    Job job{std::make_unique<job::Session>(std::make_unique<JoiningThreads>(team, rank), settings)};
+    Job job{std::make_shared<job::Session>(std::make_unique<JoiningThreads>(team, rank), settings)};
     try {
       body(job);
     } catch (...) {
