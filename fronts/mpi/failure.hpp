@@ -21,6 +21,9 @@ struct Failure : std::runtime_error {
 /// Throws the Failure that a status of the runtime means, unless it is ok.
 void check(Status status);
 
+/// Says what a status of the runtime means, and which ranks are dead if that is the reason.
+std::string explanation_of(Status status);
+
 /// The error class that a status of the runtime means.
 int class_of(Status status) noexcept;
 /// Returns the failure that the status of a collective means: invalid and truncated mean that the ranks disagree about

@@ -31,7 +31,7 @@ constinit std::atomic<Process::Phase> phase_now{Process::Phase::before};
 Comm* make_comm(const char* name, std::shared_ptr<message::Context> context) {
   auto* const comm = new Comm(std::move(context));
   comm->name = name;
-  comm->errhandler = initial_error_handler();
+  set_error_handler(*comm, *initial_error_handler());
   comm->make_permanent();
   return comm;
 }
@@ -56,7 +56,9 @@ void drop_predefined() noexcept {
 }  // namespace
 
 Process::Process(int thread_level)
-    : runtime_(message::MessageRuntime::of(job_.session())), thread_level_(thread_level) {
+    : job_(job::Session::of_process(job::Session::User::front)),
+      runtime_(message::MessageRuntime::of(job_.session())),
+      thread_level_(thread_level) {
   job_.session().name_calls_with(
       []() noexcept { return std::string_view(function_names[static_cast<std::size_t>(current_function)]); });
 }

@@ -34,7 +34,7 @@ void inherit(Comm& made, const Comm& parent) noexcept {
 MPI_Comm handle_of_new(message::NewContext made, const Group& group, const Info* info, Errhandler& errhandler) {
   mpi::check(made.status);
   auto comm = Ref<Comm>::adopt(new Comm(std::move(made.value)));
-  comm->errhandler = Ref(&errhandler);
+  set_error_handler(*comm, errhandler);
   comm->session_buffer = group.session_buffer;
   if (info != nullptr) comm->hints = info->hints;
   return comm.take();
@@ -73,6 +73,7 @@ Ref<Comm> new_comm(const Comm& parent, message::NewContext made) {
   if (made.value == nullptr) return {};
   auto comm = Ref<Comm>::adopt(new Comm(std::move(made.value)));
   inherit(*comm, parent);
+  set_error_handler(*comm, *error_handler(parent.errhandler));
   return comm;
 }
 

@@ -116,6 +116,13 @@ const char* initial_error_handler_name() {
                                          std::getenv(initial_variable), initial_variable));
 }
 
+void set_error_handler(Comm& comm, Errhandler& handler) noexcept {
+  const bool ends_job = handler.kind == Errhandler::Kind::fatal || handler.kind == Errhandler::Kind::abort;
+  const bool has_others = comm.size() > 1 || comm.is_inter;
+  if (!ends_job && has_others) Process::current()->job().session().outlive_deaths();
+  set_error_handler(comm.errhandler, Ref(&handler));
+}
+
 void handle_error(Function function, const Holder& holder, int code, const std::string& text) noexcept {
   const Ref<Errhandler> handler = handler_of(holder);
   switch (handler->kind) {

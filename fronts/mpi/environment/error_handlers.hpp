@@ -12,6 +12,10 @@ Ref<Errhandler> error_handler(const Ref<Errhandler>& slot) noexcept;
 /// Replaces it. The old one lives on while it handles an error.
 void set_error_handler(Ref<Errhandler>& slot, Ref<Errhandler> handler) noexcept;
 
+/// The same for a communicator. Once a communicator with other ranks has a handler that does not end the job, this
+/// process outlives deaths, and calls that need a dead rank fail instead.
+void set_error_handler(Comm& comm, Errhandler& handler) noexcept;
+
 /// Returns the error handler that MPI_COMM_WORLD and MPI_COMM_SELF start with, and that hears of errors before and
 /// after them: the one that `mpiexec -initial-errhandler` names, otherwise MPI_ERRORS_ARE_FATAL.
 Ref<Errhandler> initial_error_handler() noexcept;

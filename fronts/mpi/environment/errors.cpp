@@ -35,12 +35,16 @@ bool is_predefined(const Errhandler& handler) noexcept {
   return handler.kind == Kind::fatal || handler.kind == Kind::abort || handler.kind == Kind::returns;
 }
 
-void set(Ref<Errhandler>& slot, Errhandler& handler, Kind kind, const char* object) {
+void check_kind(const Errhandler& handler, Kind kind, const char* object) {
   if (handler.kind != kind && !is_predefined(handler)) {
     throw Failure(
         MPI_ERR_ERRHANDLER,
         fmt::format("errhandler was made for another kind of object: make it with MPI_{}_create_errhandler", object));
   }
+}
+
+void set(Ref<Errhandler>& slot, Errhandler& handler, Kind kind, const char* object) {
+  check_kind(handler, kind, object);
   set_error_handler(slot, Ref(&handler));
 }
 
@@ -72,7 +76,10 @@ void session_create_errhandler(MPI_Session_errhandler_function* session_errhandl
   *errhandler = make(Kind::session, &Errhandler::of_session, session_errhandler_fn, "session_errhandler_fn");
 }
 
-void comm_set_errhandler(Comm& comm, Errhandler& errhandler) { set(comm.errhandler, errhandler, Kind::comm, "Comm"); }
+void comm_set_errhandler(Comm& comm, Errhandler& errhandler) {
+  check_kind(errhandler, Kind::comm, "Comm");
+  set_error_handler(comm, errhandler);
+}
 void win_set_errhandler(Win& win, Errhandler& errhandler) { set(win.errhandler, errhandler, Kind::win, "Win"); }
 void file_set_errhandler(File& file, Errhandler& errhandler) { set(file.errhandler, errhandler, Kind::file, "File"); }
 void session_set_errhandler(Session& session, Errhandler& errhandler) {

@@ -5,12 +5,12 @@
 namespace tonari::mpi {
 
 std::string text_of_send(Status status, int dest, int tag) {
-  return fmt::format("sending to rank {} with tag {}: {}", dest, tag, explain(status));
+  return fmt::format("sending to rank {} with tag {}: {}", dest, tag, explanation_of(status));
 }
 
 std::string text_of_receive(const Result<Envelope>& result, std::size_t buffer_bytes) {
   const Envelope& envelope = result.value;
-  if (result.status != Status::truncated) return fmt::format("receiving: {}", explain(result.status));
+  if (result.status != Status::truncated) return "receiving: " + explanation_of(result.status);
   return fmt::format(
       "a message of {} bytes from rank {} with tag {} is longer than the buffer of {} bytes, which has its first part: "
       "receive it with a larger count, or ask for its length first with MPI_Probe",

@@ -33,7 +33,7 @@ Failure failure_of(const Request& request) {
   switch (request.kind) {
     case Request::Kind::receive: return {class_of(status), text_of_receive(request.result, request.buffer_bytes)};
     case Request::Kind::collective: return failure_of_collective(status);
-    default: return {class_of(status), std::string(explain(status))};
+    default: return {class_of(status), explanation_of(status)};
   }
 }
 
