@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
+#include <ranges>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,29 @@ Group union_of(const Group& first, const Group& second) {
 template <class T, std::size_t Count>
 std::span<std::byte> bytes_of(std::span<T, Count> values) noexcept {
   return std::as_writable_bytes(values);
+}
+
+// What other ranks say is checked before it is used. A rank that says something impossible harms only the calls that it
+// takes part in.
+bool is_context_id(std::uint32_t id) noexcept { return id <= context_id_max && id % ids_per_context == 0; }
+
+bool is_place(const fabric::BoardPlace& place) noexcept {
+  return place.index < fabric::boards_max || place.index == place.none;
+}
+
+bool is_same(const fabric::BoardPlace& one, const fabric::BoardPlace& other) noexcept {
+  return one.index == other.index && one.base == other.base;
+}
+
+// Whether each of the numbers from 0 to `count` - 1 is there at most once, and no other number.
+template <class Numbers>
+bool are_distinct(const Numbers& numbers, int count) {
+  std::vector<bool> seen(static_cast<std::size_t>(count));
+  for (const int number : numbers) {
+    if (number < 0 || number >= count || seen[static_cast<std::size_t>(number)]) return false;
+    seen[static_cast<std::size_t>(number)] = true;
+  }
+  return true;
 }
 
 bool have_all(std::span<const fabric::BoardPlace> places) noexcept {
@@ -109,6 +133,7 @@ class Talk {
   }
   /// Makes a context of the ranks `group`. If `own_last`, the other side's ranks come first.
   NewContext make(const Group& group, bool own_last = false) {
+    if (!is_credible()) return {Status::invalid, nullptr};  // the board stays in use: another rank may believe it
     if (id() == 0) return refuse();
     if (own_last) {
       std::rotate(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(places_begin_[1]), places_.end());
@@ -120,6 +145,7 @@ class Talk {
     return {Status::ok, std::make_shared<Context>(context_.runtime(), group, id(), places_)};
   }
   NewContext make_inter() {
+    if (!is_credible()) return {Status::invalid, nullptr};
     if (id() == 0) return refuse();
     return {Status::ok, std::make_shared<Context>(context_.runtime(), context_.group(), context_.peers(), id())};
   }
@@ -132,6 +158,11 @@ class Talk {
 
   [[nodiscard]] fabric::Boards& boards() const noexcept { return context_.runtime().engine().boards(); }
   [[nodiscard]] std::uint32_t id() const noexcept { return facts_[is_first_side(context_) ? 0 : 1].id; }
+  [[nodiscard]] bool is_credible() const noexcept {
+    const auto own = static_cast<std::size_t>(context_.rank());
+    return is_context_id(id()) && std::ranges::all_of(places_, is_place) &&
+           (places_.empty() || is_same(places_[own], mine_));
+  }
   NewContext refuse() noexcept {
     if (mine_.index != fabric::BoardPlace::none) boards().give_back(std::exchange(mine_, {}));
     return {Status::no_memory, nullptr};
@@ -282,21 +313,38 @@ Status exchange_choices(Context& context, const Choice& mine, std::span<Choice> 
   const bool decides = is_first_side(context);
   const bool is_root = context.rank() == 0;
 
+  // After nonsense the other ranks still wait for the choices, and find them wrong.
+  const auto goes_on = [](Status status) { return status == Status::ok || status == Status::invalid; };
   Status status = own_side.gather(mine, own, Rank{0});
-  if (status == Status::ok && context.is_inter()) {
+  if (goes_on(status) && context.is_inter()) {
     status = play(context, [&](Schedule& schedule) {
       if (is_root && decides) schedule.receive(bytes_of(theirs), other);
       if (is_root && !decides) schedule.send(bytes_of(own), other);
     });
   }
-  if (is_root && decides && status == Status::ok) decide(context, choices);
-  if (status == Status::ok && context.is_inter()) {
+  if (is_root && decides && goes_on(status)) decide(context, choices);
+  if (goes_on(status) && context.is_inter()) {
     status = play(context, [&](Schedule& schedule) {
       if (is_root && decides) schedule.send(bytes_of(choices), other);
       if (is_root && !decides) schedule.receive(bytes_of(choices), other);
     });
   }
-  return status == Status::ok ? own_side.broadcast(choices, Rank{0}) : status;
+  return goes_on(status) ? own_side.broadcast(choices, Rank{0}) : status;
+}
+
+// Whether the decided choices are those of the ranks of the context, among them this rank's.
+bool are_credible(const Context& context, const Choice& mine, std::span<const Choice> choices) {
+  std::vector<int> members;
+  bool is_mine_there = false;
+  for (const Choice& each : choices) {
+    if (each.side > 1 || each.rank < 0 || !is_context_id(each.context_id) || !is_place(each.place)) return false;
+    const bool is_own_side = each.side == mine.side;
+    if (each.rank >= (is_own_side ? context.size() : context.peers().size())) return false;
+    members.push_back(is_own_side ? each.rank : context.size() + each.rank);
+    if (each.order() == mine.order()) is_mine_there = is_same(each.place, mine.place);
+  }
+  return is_mine_there && are_distinct(members, static_cast<int>(choices.size())) &&
+         std::ranges::is_sorted(choices, {}, &Choice::order);
 }
 
 Group group_of(const Group& parent, std::span<const Choice> choices) {
@@ -341,7 +389,9 @@ NewContext split(Context& context, int color, int key) noexcept {
     };
     const Choice mine{std::max(color, -1), key, is_first_side(context) ? 0U : 1U, context.rank(), 0, place};
     const Status status = exchange_choices(context, mine, choices);
-    if (status != Status::ok) return {status, nullptr};  // the board stays in use: other ranks may have made the group
+    // The board stays in use: other ranks may have made the group.
+    if (status != Status::ok) return {status, nullptr};
+    if (!are_credible(context, mine, choices)) return {Status::invalid, nullptr};
 
     const auto first = std::ranges::lower_bound(choices, mine.color, {}, &Choice::color);
     const auto last = std::ranges::upper_bound(choices, mine.color, {}, &Choice::color);
@@ -396,11 +446,16 @@ class Leaders {
     std::array<SideFacts, 2> sides{SideFacts{.ranks = local_.size(), .id = id}, {}};
     Status status = swap(pair, bytes_of(std::span(sides).first(1)), bytes_of(std::span(sides).subspan(1)));
     if (status != Status::ok) return {.status = status};
+    const int ranks_max = local_.runtime().engine().session().size();
+    const bool is_credible = sides[1].ranks > 0 && sides[1].ranks <= ranks_max && is_context_id(sides[1].id) &&
+                             (sides[1].id == 0 || self > other);
+    if (!is_credible) return {.status = Status::invalid};
     std::vector<JobRank> mine = local_.group().ranks();
     theirs.resize(static_cast<std::size_t>(sides[1].ranks));
     status = swap(pair, bytes_of(std::span(mine)), bytes_of(std::span(theirs)));
     const bool overlap = std::ranges::any_of(theirs, [this](JobRank rank) { return local_.has(rank.value()); });
-    if (status == Status::ok && overlap) status = Status::invalid;
+    const auto numbers = theirs | std::views::transform(&JobRank::value);
+    if (status == Status::ok && (overlap || !are_distinct(numbers, ranks_max))) status = Status::invalid;
     return {.status = status, .ranks = sides[1].ranks, .id = std::max(id, sides[1].id)};
   }
 
@@ -428,11 +483,14 @@ NewContext create_inter_context(Context& local, int local_leader, const Bridge& 
     SideFacts facts;
     if (local.rank() == local_leader) facts = Leaders(local, bridge, tag).meet(theirs);
     Status status = own_side.broadcast(facts, Rank{local_leader});
-    if (status == Status::ok) status = facts.status;
+    if (status == Status::ok) status = fabric::status_of(static_cast<std::uint32_t>(facts.status));
     if (status != Status::ok) return {status, nullptr};
+    const int ranks_max = local.runtime().engine().session().size();
+    if (facts.ranks <= 0 || facts.ranks > ranks_max || !is_context_id(facts.id)) return {Status::invalid, nullptr};
     theirs.resize(static_cast<std::size_t>(facts.ranks));
     status = own_side.broadcast(theirs, Rank{local_leader});
     if (status != Status::ok) return {status, nullptr};
+    if (!are_distinct(theirs | std::views::transform(&JobRank::value), ranks_max)) return {Status::invalid, nullptr};
     if (facts.id == 0) return {Status::no_memory, nullptr};
     return {Status::ok, std::make_shared<Context>(local.runtime(), local.group(), Group(std::move(theirs)), facts.id)};
   } catch (const std::bad_alloc&) {
