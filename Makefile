@@ -79,6 +79,7 @@ hot-paths:
 
 soak:
 	@scripts/setup far
+	@scripts/setup mpi
 	@scripts/setup cluster
 	@scripts/setup mpi
 	@scripts/mpi lammps

@@ -56,8 +56,8 @@ std::span<std::byte> bytes_of(std::span<T, Count> values) noexcept {
   return std::as_writable_bytes(values);
 }
 
-// What other ranks say is checked before it is used. A rank that says something impossible harms only the calls that it
-// takes part in.
+// These check the words of other ranks before they are used. A rank that says something impossible harms only the calls
+// that it takes part in.
 bool is_context_id(std::uint32_t id) noexcept { return id <= context_id_max && id % ids_per_context == 0; }
 
 bool is_place(const fabric::BoardPlace& place) noexcept {
@@ -332,7 +332,7 @@ Status exchange_choices(Context& context, const Choice& mine, std::span<Choice> 
   return goes_on(status) ? own_side.broadcast(choices, Rank{0}) : status;
 }
 
-// Whether the decided choices are those of the ranks of the context, among them this rank's.
+// Returns whether each rank of the context has one choice, and this rank its own.
 bool are_credible(const Context& context, const Choice& mine, std::span<const Choice> choices) {
   std::vector<int> members;
   bool is_mine_there = false;

@@ -23,7 +23,7 @@ constexpr std::uint32_t first_id = 6000;  // of contexts that both ranks make wi
 constexpr int tags = 4;                   // of the collectives of one call, at most
 constexpr int messages_per_tag = 6;       // at least as many as a call receives
 
-// What both ranks know of a turn.
+// A turn, as both ranks know it.
 struct Turn {
   Turn(int number, std::uint64_t seed)
       : random(seed * 1000 + static_cast<std::uint64_t>(number)),
