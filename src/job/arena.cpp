@@ -107,7 +107,7 @@ std::string_view to_string(Phase phase) noexcept {
 
 void CallName::set(std::string_view name) noexcept {
   std::array<std::uint64_t, words> parts{};
-  std::memcpy(parts.data(), name.data(), std::min(name.size(), sizeof parts));
+  if (!name.empty()) std::memcpy(parts.data(), name.data(), std::min(name.size(), sizeof parts));
   for (std::size_t i = 0; i < words; ++i) text_[i].store(parts[i], std::memory_order_relaxed);
 }
 

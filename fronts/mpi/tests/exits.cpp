@@ -11,7 +11,7 @@
 namespace {
 
 void begin_session() {
-  MPI_Session session = MPI_SESSION_NULL;
+  static MPI_Session session = MPI_SESSION_NULL;  // is never finalised: static, so that it is no leak
   MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
 }
 
