@@ -80,7 +80,8 @@ class Deaths(JobTest):
                 with self.subTest(way=way, handler=handler):
                     status, output, error = self.start_program("abort", "recv", handler, way).end()
                     self.assertEqual(status, 7)
-                    self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) aborted the job with code 7; stopping "
+                    self.assertRegex(error, r"^tonari: rank 1 on \S+: MPI_Abort on MPI_COMM_WORLD with code 7\n"
+                                            r"tonari: rank 1 \(pid \d+, host \S+\) aborted the job with code 7; stopping "
                                             r"the other 2 ranks\n$")
                     self.assertNotIn("saw", output)
 
