@@ -82,7 +82,7 @@ std::shared_ptr<Session> Session::of_process(User user) {
   static constinit std::mutex lock;
   static std::weak_ptr<Session>& shared = *new std::weak_ptr<Session>;  // threads may join while the process exits
   const std::lock_guard guard(lock);
-  const std::shared_ptr<Session> present = shared.lock();
+  std::shared_ptr<Session> present = shared.lock();
   if (present != nullptr && present->in_own_process() && (user == User::front || present->has_front_)) {
     present->has_front_ = true;
     return present;

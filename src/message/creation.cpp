@@ -11,8 +11,8 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <new>
-#include <ranges>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -69,10 +69,11 @@ bool is_same(const fabric::BoardPlace& one, const fabric::BoardPlace& other) noe
 }
 
 // Whether each of the numbers from 0 to `count` - 1 is there at most once, and no other number.
-template <class Numbers>
-bool are_distinct(const Numbers& numbers, int count) {
+template <class Numbers, class NumberOf = std::identity>
+bool are_distinct(const Numbers& numbers, int count, NumberOf number_of = {}) {
   std::vector<bool> seen(static_cast<std::size_t>(count));
-  for (const int number : numbers) {
+  for (const auto& each : numbers) {
+    const int number = std::invoke(number_of, each);
     if (number < 0 || number >= count || seen[static_cast<std::size_t>(number)]) return false;
     seen[static_cast<std::size_t>(number)] = true;
   }
@@ -454,8 +455,8 @@ class Leaders {
     theirs.resize(static_cast<std::size_t>(sides[1].ranks));
     status = swap(pair, bytes_of(std::span(mine)), bytes_of(std::span(theirs)));
     const bool overlap = std::ranges::any_of(theirs, [this](JobRank rank) { return local_.has(rank.value()); });
-    const auto numbers = theirs | std::views::transform(&JobRank::value);
-    if (status == Status::ok && (overlap || !are_distinct(numbers, ranks_max))) status = Status::invalid;
+    const bool is_wrong = overlap || !are_distinct(theirs, ranks_max, &JobRank::value);
+    if (status == Status::ok && is_wrong) status = Status::invalid;
     return {.status = status, .ranks = sides[1].ranks, .id = std::max(id, sides[1].id)};
   }
 
@@ -490,7 +491,7 @@ NewContext create_inter_context(Context& local, int local_leader, const Bridge& 
     theirs.resize(static_cast<std::size_t>(facts.ranks));
     status = own_side.broadcast(theirs, Rank{local_leader});
     if (status != Status::ok) return {status, nullptr};
-    if (!are_distinct(theirs | std::views::transform(&JobRank::value), ranks_max)) return {Status::invalid, nullptr};
+    if (!are_distinct(theirs, ranks_max, &JobRank::value)) return {Status::invalid, nullptr};
     if (facts.id == 0) return {Status::no_memory, nullptr};
     return {Status::ok, std::make_shared<Context>(local.runtime(), local.group(), Group(std::move(theirs)), facts.id)};
   } catch (const std::bad_alloc&) {
