@@ -483,7 +483,11 @@ void MessageRuntime::finished(const Head& head) noexcept {
     }
     operation->progress.status = fabric::status_of(outcome.status);
     const bool refused = operation->progress.status == Status::denied && operation->transfer.terms.road == Road::direct;
-    if (!refused) incoming_.remove(*operation);  // otherwise pieces will follow
+    if (refused) {
+      needs_steps(*operation);  // pieces will follow, once the owning thread asks for them
+    } else {
+      incoming_.remove(*operation);
+    }
     become(*operation, State::settled, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();

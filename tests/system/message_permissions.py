@@ -24,6 +24,13 @@ class Permissions(JobTest):
         self.user = NOBODY if os.geteuid() == 0 else None  # root may read all memory
         self.run_program("dumpable")
 
+    def test_both_ranks_lose_it_and_wait_for_their_sends_first(self):
+        program = os.path.join(PROGRAMS, "message_permissions")
+        self.user = NOBODY if os.geteuid() == 0 else None
+        for seed in seeds(5):
+            ended, _, error = self.run_job("run", "-n", 2, program, "dumpable", seed, "both")
+            self.assertEqual((ended, error), (0, ""))
+
     def test_a_rank_changes_its_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root may do that")

@@ -1,5 +1,6 @@
 // Two ranks exchange messages, also with gaps, while rank 1 takes the permission to copy from and to its memory away
-// from other processes, or loses its own permission for theirs. The first argument says how, the second is the seed:
+// from other processes, or loses its own permission for theirs. With the third argument "both", both ranks do so, and
+// wait for their sends first. The first argument says how, the second is the seed:
 //
 //   dumpable   PR_SET_DUMPABLE
 //   user       another user
@@ -80,8 +81,24 @@ void exchange_at_once(Communicator& world, test::Random& random, Meanwhile&& mea
   }
 }
 
+// Both ranks send before they wait for what they receive, so each must advance its receive while it waits for its send.
+void exchange_after_both_lose_it(Communicator& world, const std::string& how) {
+  require_ok(world.barrier());
+  take_permission(how);
+  const Rank other = world.neighbour(1);
+  for (const std::size_t count : {30'000UL, 1'000'000UL, 1'000'000UL}) {
+    const std::vector<std::size_t> sent(count, world.rank().index());
+    std::vector<std::size_t> received(count);
+    Request receive = world.start_receive(received, other, Tag{1});
+    require_ok(world.send(sent, other, Tag{1}));
+    require_ok(receive.wait().status);
+    require(received == std::vector<std::size_t>(count, other.index()), "a message arrived changed");
+  }
+}
+
 void act(Job& job, const std::vector<std::string>& arguments) {
   Communicator world(job);
+  if (arguments.size() > 2) return exchange_after_both_lose_it(world, arguments.at(0));
   test::Random random(std::stoull(arguments.at(1)));  // the same on both ranks
   exchange_at_once(world, random, [] {});
   const bool was_direct = job.statistics().bytes_direct != 0;
