@@ -118,7 +118,8 @@ const char* initial_error_handler_name() {
 
 void set_error_handler(Comm& comm, Errhandler& handler) noexcept {
   const bool ends_job = handler.kind == Errhandler::Kind::fatal || handler.kind == Errhandler::Kind::abort;
-  const bool has_others = comm.size() > 1 || comm.is_inter;
+  // A communicator that MPI_Comm_idup is still making has no context yet, and may have others.
+  const bool has_others = comm.context == nullptr || comm.size() > 1 || comm.is_inter;
   if (!ends_job && has_others) Process::current()->job().session().outlive_deaths();
   set_error_handler(comm.errhandler, Ref(&handler));
 }

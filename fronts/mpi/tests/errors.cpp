@@ -154,6 +154,17 @@ void predefined_handlers_can_be_freed() {
 
 }  // namespace
 
+// As mpi4py does it.
+void a_communicator_that_is_being_made_takes_a_handler() {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
+  CHECK_EQUAL(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK_EQUAL(MPI_Send(nullptr, 0, MPI_INT, 1000, 0, made), MPI_ERR_RANK);
+  MPI_Comm_free(&made);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
@@ -164,5 +175,6 @@ int main(int argc, char** argv) {
   handlers_are_for_one_kind_of_object();
   the_null_file_has_a_handler();
   predefined_handlers_can_be_freed();
+  a_communicator_that_is_being_made_takes_a_handler();
   MPI_Finalize();
 }
