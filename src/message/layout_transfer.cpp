@@ -1,5 +1,7 @@
 #include "message/layout_transfer.hpp"
 
+#include "base/cache.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -64,7 +66,32 @@ Status read_packed(LayoutCursor& data, const fabric::DirectCopy& copy, std::size
   return Status::ok;
 }
 
+// Calls `copy(done, part)` for parts of `bytes`. Before that, it calls `fetch(place)` for each cache line of the part
+// and of the next one. Parts of 1 KiB take 1.15 times as long for rows of 1 KiB, parts of 4 KiB 1.1 times.
+template <class Fetch, class Copy>
+void copy_fetched(std::size_t bytes, Fetch&& fetch, Copy&& copy) noexcept {
+  constexpr std::size_t part_bytes = 2048;
+  std::size_t fetched = 0;
+  for (std::size_t done = 0; done < bytes; done += part_bytes) {
+    const std::size_t end = std::min(bytes, done + 2 * part_bytes);
+    for (; fetched < end; fetched += fabric::head_bytes) fetch(fetched);
+    copy(done, std::min(part_bytes, bytes - done));
+  }
+}
+
 }  // namespace
+
+void pack_to_shared(LayoutCursor& data, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+  copy_fetched(
+      bytes, [to](std::size_t place) { prefetch_to_write(to + place); },
+      [&](std::size_t done, std::size_t part) { data.pack(offset + done, to + done, part); });
+}
+
+void unpack_from_shared(LayoutCursor& data, std::size_t offset, const std::byte* from, std::size_t bytes) noexcept {
+  copy_fetched(
+      bytes, [from](std::size_t place) { __builtin_prefetch(from + place); },
+      [&](std::size_t done, std::size_t part) { data.unpack(offset + done, from + done, part); });
+}
 
 Status write_scattered(LayoutCursor& data, const fabric::DirectCopy& copy, std::size_t offset, std::uint64_t to,
                        std::size_t bytes) noexcept {

@@ -37,7 +37,7 @@ void fetch_to_write(std::span<std::byte> buffer) noexcept {
 // Copies arrived data to bytes [offset, offset + bytes) of the user's buffer.
 void copy_in(Operation& operation, std::size_t offset, const std::byte* from, std::size_t bytes) noexcept {
   if (operation.scattered != nullptr) [[unlikely]] {
-    operation.scattered->unpack(offset, from, bytes);
+    unpack_from_shared(*operation.scattered, offset, from, bytes);
   } else if (bytes != 0) {
     std::memcpy(operation.call.buffer.data() + offset, from, bytes);
   }

@@ -38,7 +38,7 @@ void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
 // Copies bytes [offset, offset + bytes) of the payload.
 void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
   if (operation.scattered != nullptr) [[unlikely]] {
-    operation.scattered->pack(offset, to, bytes);
+    pack_to_shared(*operation.scattered, offset, to, bytes);
   } else {
     std::memcpy(to, operation.call.buffer.data() + offset, bytes);
   }
