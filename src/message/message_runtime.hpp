@@ -65,6 +65,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
     SendMode mode = SendMode::standard;
   };
   Status send(Context& context, const Send& what) noexcept;
+  /// Sends `data`, which have `what.bytes.size()` bytes.
+  Status send_scattered(Context& context, const Send& what, LayoutCursor& data) noexcept;
   /// Sends a message that fits into a head, if there is room for it now. Otherwise returns again and has sent nothing.
   Status send_fast(const Send& what) noexcept;
   void start_send(Operation& operation, const Send& what) noexcept;
@@ -77,6 +79,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   };
   /// Receives, and waits for the message.
   Result<Envelope> receive(Context& context, const Receive& what) noexcept;
+  /// The same into `data`, which have `what.buffer.size()` bytes.
+  Result<Envelope> receive_scattered(Context& context, const Receive& what, LayoutCursor& data) noexcept;
   void start_receive(Operation& operation, const Receive& what) noexcept;
   /// Looks for a message without receiving it. Waits for one if `wait`, otherwise looks once.
   std::optional<Result<Envelope>> probe(Context& context, int peer, int tag, bool wait) noexcept;

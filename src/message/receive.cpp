@@ -71,6 +71,16 @@ Result<Envelope> MessageRuntime::receive(Context& context, const Receive& what) 
   return operation.result();
 }
 
+Result<Envelope> MessageRuntime::receive_scattered(Context& context, const Receive& what, LayoutCursor& data) noexcept {
+  Operation operation(Operation::Kind::receive, context);
+  operation.scattered.reset(&data);
+  operation.signals.is_awaited.store(true, std::memory_order_relaxed);
+  start_receive(operation, what);
+  wait(operation, job::Wait::receive);
+  (void)operation.scattered.release();  // the caller's
+  return operation.result();
+}
+
 void MessageRuntime::start_receive(Operation& operation, const Receive& what) noexcept {
   operation.call.peer = what.peer;
   operation.call.tag = what.tag;

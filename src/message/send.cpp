@@ -100,6 +100,15 @@ Status MessageRuntime::send_slow(Context& context, const Send& what) noexcept {
   return operation.progress.status;
 }
 
+Status MessageRuntime::send_scattered(Context& context, const Send& what, LayoutCursor& data) noexcept {
+  Operation operation(Operation::Kind::send, context);
+  operation.scattered.reset(&data);
+  start_send(operation, what);
+  wait(operation, job::Wait::send);
+  (void)operation.scattered.release();  // the caller's
+  return operation.progress.status;
+}
+
 void MessageRuntime::start_send(Operation& operation, const Send& what) noexcept {
   operation.call.peer = what.peer;
   operation.call.tag = what.tag;

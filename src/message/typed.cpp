@@ -55,6 +55,22 @@ Request refuse_message(const Message& message) noexcept {
 
 }  // namespace
 
+Status send(Context& context, LayoutCursor& data, int destination, int tag, SendMode mode) noexcept {
+  const auto buffer = data.dense();
+  const std::span<std::byte> bytes = buffer ? *buffer : no_address(data);
+  if (!valid_send(context, buffer.value_or(std::span<std::byte>()), destination, tag, mode)) return Status::invalid;
+  const MessageRuntime::Send what{bytes, job::rank_at(context.peers(), destination), tag, context.id(), mode};
+  return buffer ? context.runtime().send(context, what) : context.runtime().send_scattered(context, what, data);
+}
+
+Result<Envelope> receive(Context& context, LayoutCursor& data, int source, int tag) noexcept {
+  const auto buffer = data.dense();
+  const std::span<std::byte> bytes = buffer ? *buffer : no_address(data);
+  if (!valid_receive(context, buffer.value_or(std::span<std::byte>()), source, tag)) return {Status::invalid, {}};
+  const MessageRuntime::Receive what{bytes, peer_of(context, source), tag, context.id()};
+  return buffer ? context.runtime().receive(context, what) : context.runtime().receive_scattered(context, what, data);
+}
+
 Request start_send(Context& context, std::span<const std::byte> bytes, int destination, int tag,
                    SendMode mode) noexcept {
   if (!valid_send(context, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);

@@ -19,6 +19,12 @@
 // Costs:   data without gaps travel as a plain buffer does, also if they are given as a cursor.
 namespace tonari::message {
 
+/// Sends to `destination`, and waits until that is done.
+Status send(Context& context, LayoutCursor& data, int destination, int tag,
+            SendMode mode = SendMode::standard) noexcept;
+/// Receives from `source`, as start_receive() does, and waits for the message.
+Result<Envelope> receive(Context& context, LayoutCursor& data, int source, int tag) noexcept;
+
 /// Starts a send to `destination`.
 Request start_send(Context& context, std::span<const std::byte> bytes, int destination, int tag,
                    SendMode mode = SendMode::standard) noexcept;

@@ -80,17 +80,24 @@ TEST_P(TypedMessages, FillExactlyTheDataOfAnyLayoutFromAnyOther) {
       Case each = Case::make(random);
       const auto mode = test::chance(random, 30) ? SendMode::when_posted : SendMode::standard;
       const bool matched = test::chance(random, 25);
+      const bool sends_started = test::chance(random, 50);
+      const bool receives_started = test::chance(random, 50);
+      LayoutCursor from = each.from.cursor();
+      LayoutCursor to = each.to.cursor();
       if (world.rank() == 0) {
-        ASSERT_EQ(message::start_send(context, each.from.cursor(), 1, turn, mode).wait().status, Status::ok);
+        const Status sent = sends_started ? message::start_send(context, from, 1, turn, mode).wait().status
+                                          : message::send(context, from, 1, turn, mode);
+        ASSERT_EQ(sent, Status::ok);
         continue;
       }
       Result<Envelope> result;
       if (matched) {
         Message message = world.matched_probe(Rank{0}, Tag{turn});
-        result = message::start_receive(message, each.to.cursor()).wait();
-        ASSERT_EQ(message::start_receive(message, each.to.cursor()).wait().status, Status::invalid);
+        result = message::start_receive(message, to).wait();
+        ASSERT_EQ(message::start_receive(message, to).wait().status, Status::invalid);
       } else {
-        result = message::start_receive(context, each.to.cursor(), -1, turn).wait();
+        result = receives_started ? message::start_receive(context, to, -1, turn).wait()
+                                  : message::receive(context, to, -1, turn);
       }
       ASSERT_EQ(result.status, each.status());
       ASSERT_EQ(result.value.bytes, each.from.bytes());
@@ -183,7 +190,11 @@ TEST(TypedMessage, WithWrongArgumentsIsRefused) {
   test::as_jobs(1, [](Job& job) {
     Context& context = *MessageRuntime::of(job.session()).world();
     std::array<std::byte, 64> memory{};
-    const LayoutCursor cursor(memory.data(), message::Layout::bytes(4), 4, 16);
+    LayoutCursor cursor(memory.data(), message::Layout::bytes(4), 4, 16);
+    EXPECT_EQ(message::send(context, cursor, 1, 0), Status::invalid);
+    EXPECT_EQ(message::send(context, cursor, 0, -1), Status::invalid);
+    EXPECT_EQ(message::receive(context, cursor, 1, 0).status, Status::invalid);
+    EXPECT_EQ(message::receive(context, cursor, 0, -2).status, Status::invalid);
     EXPECT_EQ(message::start_send(context, cursor, 1, 0).wait().status, Status::invalid);
     EXPECT_EQ(message::start_send(context, cursor, -1, 0).wait().status, Status::invalid);
     EXPECT_EQ(message::start_send(context, cursor, 0, -1).wait().status, Status::invalid);

@@ -33,6 +33,20 @@ void fail_length(MPI_Count count, std::size_t element_bytes) {
                                            element_bytes));
 }
 
+namespace {
+
+// Ends a send that has left by now, as most messages below the limit of a rendezvous have.
+tonari::Request started_send(tonari::Request request) {
+  const Operation* const operation = Requests::operation(request);
+  // Acquire: pairs with the change of the state.
+  const bool has_left =
+      operation != nullptr && operation->progress.state.load(std::memory_order_acquire) == State::complete;
+  if (has_left) (void)Requests::advance(request);
+  return request;
+}
+
+}  // namespace
+
 LayoutCursor Buffer::cursor() const { return mpi::cursor(address_, count_, *type_); }
 
 void Buffer::pack(std::byte* to) const {
@@ -60,10 +74,7 @@ tonari::Request start_send(Comm& comm, std::span<const std::byte> bytes, int job
   if (status != Status::again) return Requests::completed(status);
   Operation* const operation = runtime.make_started(Operation::Kind::send, context);
   runtime.start_send(*operation, what);
-  tonari::Request request = Requests::started(operation);
-  // Most messages below the limit of a rendezvous have left by now. Acquire: pairs with the change of the state.
-  if (operation->progress.state.load(std::memory_order_acquire) == State::complete) (void)Requests::advance(request);
-  return request;
+  return started_send(Requests::started(operation));
 }
 
 tonari::Request start_receive(Comm& comm, std::span<std::byte> bytes, int job_rank, int tag, std::uint32_t context_id) {
@@ -75,7 +86,7 @@ tonari::Request start_receive(Comm& comm, std::span<std::byte> bytes, int job_ra
 
 tonari::Request start_send(Comm& comm, const Buffer& data, int dest, int tag, SendMode mode) {
   if (dest == MPI_PROC_NULL) return {};
-  if (!data.is_plain()) return message::start_send(*comm.context, data.cursor(), dest, tag, mode);
+  if (!data.is_plain()) return started_send(message::start_send(*comm.context, data.cursor(), dest, tag, mode));
   return start_send(comm, data.read(), job_rank_of(comm, dest), tag, comm.context->id(), mode);
 }
 

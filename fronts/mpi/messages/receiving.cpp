@@ -1,33 +1,21 @@
 #include "functions.hpp"
 #include "message/message_runtime.hpp"
+#include "message/typed.hpp"
 #include "mpi/messages/buffer.hpp"
 #include "mpi/messages/errors.hpp"
 #include "mpi/messages/peers.hpp"
 #include "mpi/request.hpp"
 #include "mpi/status.hpp"
 
-#include <algorithm>
-#include <array>
-#include <span>
-
 // Receives without a probe.
 namespace tonari::mpi {
 
 namespace {
 
-Result<Envelope> receive_packed(const Buffer& data, int source, int tag, Comm& comm) {
-  std::array<std::byte, packed_bytes_max> packed;
-  message::Context& context = *comm.context;
-  const Result<Envelope> result = context.runtime().receive(
-      context, {std::span(packed).first(data.bytes()), job_source_of(comm, source), runtime_tag(tag), context.id()});
-  const bool has_data = result.status == Status::ok || result.status == Status::truncated;
-  if (has_data) data.unpack(std::span(packed).first(std::min(result.value.bytes, data.bytes())));
-  return result;
-}
-
 [[gnu::noinline]] Result<Envelope> receive_slow(const Buffer& data, int source, int tag, Comm& comm) {
-  if (source != MPI_PROC_NULL && data.bytes() <= packed_bytes_max) return receive_packed(data, source, tag, comm);
-  return start_receive(comm, data, source, tag).wait();
+  if (source == MPI_PROC_NULL) return {Status::ok, envelope_of_nobody()};
+  message::LayoutCursor cursor = data.cursor();
+  return message::receive(*comm.context, cursor, source, runtime_tag(tag));
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 #include "functions.hpp"
 #include "message/message_runtime.hpp"
+#include "message/typed.hpp"
 #include "mpi/messages/buffer.hpp"
 #include "mpi/messages/errors.hpp"
 #include "mpi/messages/peers.hpp"
 #include "mpi/request.hpp"
-
-#include <array>
-#include <span>
 
 // Sends that copy nothing to an attached buffer. A ready send is a standard one: it gains nothing from the receive that
 // is known to be posted.
@@ -14,18 +12,10 @@ namespace tonari::mpi {
 
 namespace {
 
-Status send_packed(const Buffer& data, int dest, int tag, Comm& comm, SendMode mode) {
-  std::array<std::byte, packed_bytes_max> packed;
-  data.pack(packed.data());
-  message::Context& context = *comm.context;
-  return context.runtime().send(
-      context, {std::span(packed).first(data.bytes()), job_rank_of(comm, dest), tag, context.id(), mode});
-}
-
 [[gnu::noinline]] void send_slow(const Buffer& data, int dest, int tag, Comm& comm, SendMode mode) {
-  const bool is_short = dest >= 0 && data.bytes() <= packed_bytes_max;
-  const Status status =
-      is_short ? send_packed(data, dest, tag, comm, mode) : start_send(comm, data, dest, tag, mode).wait().status;
+  if (dest == MPI_PROC_NULL) return;
+  message::LayoutCursor cursor = data.cursor();
+  const Status status = message::send(*comm.context, cursor, dest, tag, mode);
   if (status != Status::ok) fail_send(status, dest, tag);
 }
 
