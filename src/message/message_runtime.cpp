@@ -100,7 +100,6 @@ void MessageRuntime::needs_steps(Operation& operation) noexcept {
 }
 
 void MessageRuntime::scatter(Operation& operation, const LayoutCursor& data) {
-  list_as_stepwise(operation);
   operation.scattered.reset(new LayoutCursor(data));
 }
 

@@ -75,9 +75,7 @@ void Schedule::rewind() noexcept {
   disagrees_ = status_ != Status::ok;
 }
 
-// Makes the operation of a message, as one of the running ones. Its waits advance it with the schedule, so its
-// scattered data are no reason to advance it otherwise (MessageRuntime::scatter). If the ranks disagree, sends are
-// empty.
+// Makes the operation of a message, as one of the running ones. If the ranks disagree, sends are empty.
 Operation& Schedule::make_operation(const Message& message) {
   MessageRuntime& runtime = context_.runtime();
   const auto kind = message.is_send ? Operation::Kind::send : Operation::Kind::receive;

@@ -485,7 +485,8 @@ void MessageRuntime::granted(const Head& head) noexcept {
       return;  // malformed: the receiver must copy such a payload alone
     }
     operation->transfer.terms = terms;
-    if (terms.road == Road::pieces) needs_steps(*operation);
+    // Only this side knows where the gaps are.
+    if (terms.road == Road::pieces || operation->scattered != nullptr) needs_steps(*operation);
     if (terms.bytes == 0) {
       release_ticket(*operation);
       become(*operation, State::complete, to_wake);
