@@ -133,6 +133,29 @@ TEST_P(TypedMessages, TravelInBothDirectionsAtOnce) {
   });
 }
 
+// Otherwise both ranks wait for ever.
+TEST_P(TypedMessages, AreSentWhileTheirSenderWaitsForTheReply) {
+  run(2, [](Communicator& world, Context& context) {
+    test::Random random(test::seed() + 4);
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{10'000}, std::size_t{100'000}}) {
+      LayoutMemory memory = memory_for(random, bytes);
+      const std::vector<std::byte> data = test::pattern(memory.bytes(), random());
+      std::array<std::byte, 1> reply{};
+      if (world.rank() == 0) {
+        memory.set(0, data);
+        Request sending = message::start_send(context, memory.cursor(), 1, 0);
+        ASSERT_EQ(message::start_receive(context, reply, 1, 1).wait().status, Status::ok);
+        ASSERT_EQ(sending.wait().status, Status::ok);
+      } else {
+        std::vector<std::byte> received(data.size());
+        ASSERT_EQ(message::start_receive(context, received, 0, 0).wait().status, Status::ok);
+        ASSERT_EQ(received, data) << "seed " << test::seed();
+        ASSERT_EQ(message::start_send(context, reply, 0, 1).wait().status, Status::ok);
+      }
+    }
+  });
+}
+
 TEST_P(TypedMessages, ArePartOfSchedules) {
   run(3, [](Communicator& world, Context& context) {
     test::Random random(test::seed() + 2);
