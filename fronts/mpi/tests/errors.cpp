@@ -152,8 +152,6 @@ void predefined_handlers_can_be_freed() {
   }
 }
 
-}  // namespace
-
 // As mpi4py does it.
 void a_communicator_that_is_being_made_takes_a_handler() {
   MPI_Comm made = MPI_COMM_NULL;
@@ -164,6 +162,8 @@ void a_communicator_that_is_being_made_takes_a_handler() {
   CHECK_EQUAL(MPI_Send(nullptr, 0, MPI_INT, 1000, 0, made), MPI_ERR_RANK);
   MPI_Comm_free(&made);
 }
+
+}  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
