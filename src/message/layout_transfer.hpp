@@ -12,8 +12,8 @@
 // ones packed in parts on the stack. They return what DirectCopy::read and write do.
 namespace tonari::message {
 
-/// Pack and unpack data bytes [offset, offset + bytes), as the cursor does. The contiguous memory is shared, and most of
-/// its cache lines are in another core: they are fetched before they are needed, many at a time.
+/// Pack and unpack data bytes [offset, offset + bytes), as the cursor does. The contiguous memory is shared, and most
+/// of its cache lines are in another core: they are fetched before they are needed, many at a time.
 void pack_to_shared(LayoutCursor& data, std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
 void unpack_from_shared(LayoutCursor& data, std::size_t offset, const std::byte* from, std::size_t bytes) noexcept;
 
