@@ -152,7 +152,7 @@ void predefined_handlers_can_be_freed() {
   }
 }
 
-// As mpi4py does it.
+// mpi4py does this.
 void a_communicator_that_is_being_made_takes_a_handler() {
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;

@@ -81,7 +81,7 @@ void exchange_at_once(Communicator& world, test::Random& random, Meanwhile&& mea
   }
 }
 
-// Both ranks send before they wait for what they receive, so each must advance its receive while it waits for its send.
+// Both ranks wait for their sends before their receives, so each must advance its receive while it waits for its send.
 void exchange_after_both_lose_it(Communicator& world, const std::string& how) {
   require_ok(world.barrier());
   take_permission(how);
