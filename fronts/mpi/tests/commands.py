@@ -254,18 +254,58 @@ class Starting(CommandTest):
         program = self.built(WHO)
         got = self.mpiexec("-n", 1, program, "a b", ":", "-n", 2, "-env", "GIVEN", "1", program, ":", "-np", 1, program,
                            "x", "")
-        self.assertEqual(got, (0, ["0 of 4 program 0 <a b> GIVEN=1", "1 of 4 program 1 GIVEN=1",
-                                   "2 of 4 program 1 GIVEN=1", "3 of 4 program 2 <x> <> GIVEN=1"], ""))
+        self.assertEqual(got, (0, ["0 of 4 program 0 <a b>", "1 of 4 program 1 GIVEN=1", "2 of 4 program 1 GIVEN=1",
+                                   "3 of 4 program 2 <x> <>"], ""))
         self.assertEqual(self.refused("-n", 1, program, ":", program),
                          "mpiexec: with several programs, each needs a number of ranks: -n N")
         self.assertEqual(self.refused("-n", 1, program, ":"), "mpiexec: no program was given")
 
+    def test_each_of_several_programs_has_its_own_variables(self):
+        program = self.built(WHO)
+        for option in (["-env", "GIVEN"], ["-x"], ["--env"]):
+            mine = lambda value: [*option, value] if len(option) == 2 else [*option, f"GIVEN={value}"]
+            got = self.mpiexec("-genv", "GIVEN", "all", "-n", 1, *mine("a b"), program, ":",
+                               "-n", 1, *mine("c=d"), program, ":", "-n", 1, program)
+            self.assertEqual(got, (0, ["0 of 3 program 0 GIVEN=a b", "1 of 3 program 1 GIVEN=c=d",
+                                       "2 of 3 program 2 GIVEN=all"], ""))
+        self.assertEqual(self.mpiexec("-n", 1, program, ":", "-n", 1, "-genv", "GIVEN", "all", program)[1],
+                         ["0 of 2 program 0 GIVEN=all", "1 of 2 program 1 GIVEN=all"])
+        for name in ("UID", "not a name"):
+            self.assertEqual(self.refused("-n", 1, "-env", name, "1", program, ":", "-n", 1, program),
+                             f"mpiexec: with several programs, -env cannot set {name}; use -genv, which sets it for "
+                             "all")
+
     def test_the_directory(self):
         self.built(WHO)
         self.assertEqual(self.mpiexec("-wdir", self.folder, "-n", 1, "./program")[1], ["0 of 1 program 0"])
-        self.assertEqual(self.mpiexec("-wdir", self.folder, "-n", 1, "./program", ":", "-n", 1, "./program")[1],
-                         ["0 of 2 program 0", "1 of 2 program 1"])
-        self.assertIn("cannot change to the directory", self.mpiexec("-wdir", self.folder / "none", "./program")[2])
+        for none in ("none", "program", "-", ""):
+            for words in (["-n", 1, "./program"], ["-n", 1, "true", ":", "-n", 1, "./program"]):
+                self.assertEqual(self.refused("-wdir", none, *words),
+                                 f"mpiexec: -wdir: cannot change to the directory {none}".strip())
+
+    def test_each_of_several_programs_has_its_own_directory(self):
+        self.built(WHO)
+        (self.folder / "with space").mkdir()
+        shutil.copy(self.folder / "program", self.folder / "with space" / "other")
+        here = ["-wdir", self.folder]
+        got = self.mpiexec("-n", 1, *here, "./program", ":", "-n", 1, "-wdir", self.folder / "with space", "./other")
+        self.assertEqual(got, (0, ["0 of 2 program 0", "1 of 2 program 1"], ""))
+        self.assertEqual(self.mpiexec("-n", 1, *here, "pwd", ":", "-n", 1, "pwd")[1],
+                         sorted([str(self.folder), os.getcwd()]))
+
+    def test_a_missing_program_among_several_is_refused_before_anything_starts(self):
+        (self.folder / "text").write_text("")
+        (self.folder / "folder").mkdir()
+        for name, status, text in (("./none", 127, f"there is no file ./none (the directory is {self.folder})"),
+                                   ("tonari-none", 127, "tonari-none is not in PATH; write a program elsewhere with "
+                                                        "its folder, as in ./tonari-none"),
+                                   ("./text", 126, "./text is not executable; if it is a program: chmod +x ./text"),
+                                   ("./folder", 126, "./folder is a folder, not a program")):
+            wrong = ["-n", 1, "-wdir", self.folder, name]
+            started = ["-n", 1, "touch", self.folder / "started"]
+            for words in ([*wrong, ":", *started], [*started, ":", *wrong]):
+                self.assertEqual(self.mpiexec(*words), (status, [], f"mpiexec: {text}\n"))
+        self.assertFalse((self.folder / "started").exists())
 
     def test_hosts_are_passed_to_the_launcher(self):
         tools = self.folder / "tools"
