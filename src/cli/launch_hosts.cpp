@@ -99,17 +99,29 @@ std::string output_of(Words words) {
 
 bool is_installed(const char* command) { return !check_program(command); }
 
-// Recognises Open MPI by "mpirun (Open MPI) 4.1.4": MPICH has an mpirun, too.
+// Recognises Open MPI by "mpirun (Open MPI) 4.1.4", or "mpirun.openmpi (OpenRTE) 4.1.4", as versions before 5 say under
+// another name than mpirun. Returns the version, or nothing for other launchers.
+std::string version_of_open_mpi(const std::string& path) {
+  const std::string said = output_of({path, "--version"});
+  for (const std::string_view maker : {"(Open MPI) ", "(OpenRTE) "}) {
+    const auto at = said.find(maker);
+    if (at == said.npos) continue;
+    const auto begin = at + maker.size();
+    return said.substr(begin, said.find_first_of(" \n", begin) - begin);
+  }
+  return {};
+}
+
+// Looks in all folders of PATH: tonari and MPICH have an mpirun, too, and may come first.
 void add_open_mpi(std::vector<Launcher>& found, const char* command) {
-  if (!is_installed(command)) return;
-  constexpr std::string_view maker = "(Open MPI) ";
-  const std::string said = output_of({command, "--version"});
-  const auto at = said.find(maker);
-  if (at == said.npos) return;
-  const std::string version =
-      said.substr(at + maker.size(), said.find_first_of(" \n", at + maker.size()) - at - maker.size());
-  const auto kind = std::atoi(version.c_str()) >= 5 ? Launcher::Kind::open_mpi_5 : Launcher::Kind::open_mpi_4;
-  found.push_back({.kind = kind, .command = command, .text = fmt::format("{} (Open MPI {})", command, version)});
+  for (const std::string& path : all_paths_of_program(command)) {
+    const std::string version = version_of_open_mpi(path);
+    if (version.empty()) continue;
+    const auto kind = std::atoi(version.c_str()) >= 5 ? Launcher::Kind::open_mpi_5 : Launcher::Kind::open_mpi_4;
+    found.push_back(
+        {.kind = kind, .command = command, .path = path, .text = fmt::format("{} (Open MPI {})", command, version)});
+    return;
+  }
 }
 
 bool is_in_allocation() { return std::getenv("SLURM_JOB_ID") != nullptr; }
@@ -231,12 +243,12 @@ std::vector<Launcher> find_launchers() {
   std::vector<Launcher> found;
   if (is_in_allocation() && is_installed("srun") &&
       output_of({"srun", "--mpi=list"}).find("pmix") != std::string::npos) {
-    found.push_back({.kind = Launcher::Kind::srun, .command = "srun", .text = "srun"});
+    found.push_back({.kind = Launcher::Kind::srun, .command = "srun", .path = "srun", .text = "srun"});
   }
   add_open_mpi(found, "mpirun");
   if (found.empty()) add_open_mpi(found, "mpirun.openmpi");  // Debian's name for it where mpirun is MPICH's
   if (is_installed("prterun"))
-    found.push_back({.kind = Launcher::Kind::prterun, .command = "prterun", .text = "prterun"});
+    found.push_back({.kind = Launcher::Kind::prterun, .command = "prterun", .path = "prterun", .text = "prterun"});
   return found;
 }
 
@@ -254,7 +266,8 @@ int launch_on_hosts(const LaunchOptions& options) {
   words.insert(words.end(), options.program.begin(), options.program.end());
   const std::vector<char*> arguments = argument_pointers(words);
   std::fflush(nullptr);
-  ::execvp(arguments.front(), arguments.data());
+  // The name stays the short one: Open MPI 4 takes a path to mean that it has the same folder on all hosts.
+  ::execvp(launcher.path.c_str(), arguments.data());
   const ProgramError error = explain_exec_failure(launcher.command, errno);
   print_stderr("tonari run: {}\n", error.text);
   return error.exit_status;

@@ -14,7 +14,8 @@ struct Launcher {
   enum class Kind : std::uint8_t { open_mpi_4, open_mpi_5, prterun, srun };
 
   Kind kind;
-  std::string command;  ///< Its name, to be looked up in PATH.
+  std::string command;  ///< Its name.
+  std::string path;     ///< The file to execute, or a name to be looked up in PATH.
   std::string text;     ///< Name and version, for messages.
 };
 

@@ -34,6 +34,20 @@ Found look_at(const std::string& path) noexcept {
   return ::access(path.c_str(), X_OK) == 0 ? Found::executable : Found::file;
 }
 
+// Calls `see` with the path that the program would have in each folder of PATH.
+template <class See>
+void look_through_path(const std::string& program, const See& see) {
+  const char* const variable = std::getenv("PATH");
+  std::string_view rest = variable == nullptr ? "/bin:/usr/bin" : variable;
+  while (true) {
+    const auto colon = rest.find(':');
+    const std::string folder{colon == 0 || rest.empty() ? "." : rest.substr(0, colon)};
+    see(fmt::format("{}/{}", folder, program));
+    if (colon == rest.npos) return;
+    rest.remove_prefix(colon + 1);
+  }
+}
+
 /// The best match in PATH, and its path.
 struct Place {
   Found found = Found::nothing;
@@ -41,17 +55,11 @@ struct Place {
 };
 
 Place look_in_path(const std::string& program) {
-  const char* const variable = std::getenv("PATH");
-  std::string_view rest = variable == nullptr ? "/bin:/usr/bin" : variable;
   Place best;
-  while (true) {
-    const auto colon = rest.find(':');
-    const std::string folder{colon == 0 || rest.empty() ? "." : rest.substr(0, colon)};
-    std::string path = fmt::format("{}/{}", folder, program);
-    if (const Found found = look_at(path); found > best.found) best = {found, std::move(path)};
-    if (colon == rest.npos) return best;
-    rest.remove_prefix(colon + 1);
-  }
+  look_through_path(program, [&best](const std::string& path) {
+    if (const Found found = look_at(path); found > best.found) best = {found, path};
+  });
+  return best;
 }
 
 ProgramError not_there(const std::string& program, bool has_folder) {
@@ -106,6 +114,14 @@ std::optional<ProgramError> check_program(const std::string& program) {
 
 std::string path_of_program(const std::string& program) {
   return program.find('/') != program.npos ? program : look_in_path(program).path;
+}
+
+std::vector<std::string> all_paths_of_program(const std::string& name) {
+  std::vector<std::string> paths;
+  look_through_path(name, [&paths](const std::string& path) {
+    if (look_at(path) == Found::executable) paths.push_back(path);
+  });
+  return paths;
 }
 
 ProgramError explain_exec_failure(const std::string& program, int error) {

@@ -23,6 +23,8 @@ struct ProgramError {
 std::optional<ProgramError> check_program(const std::string& program);
 /// Returns the path of that file. Precondition: check_program() returned nothing.
 std::string path_of_program(const std::string& program);
+/// Returns the paths of all executable files of this name in the folders of PATH, in their order.
+std::vector<std::string> all_paths_of_program(const std::string& name);
 /// Returns the reason why execvp() failed with `error`, although check_program() found the program.
 ProgramError explain_exec_failure(const std::string& program, int error);
 

@@ -75,8 +75,18 @@ class OnHosts(JobTest):
         self.assertEqual(self.launched("--hosts", "3", "./prog")[:4], ["-n", "3", "--map-by", "ppr:1:node"])
 
     def test_the_mpirun_of_mpich_is_passed_over(self):
-        self.install({**MPICH, "mpirun.openmpi": "mpirun.openmpi (Open MPI) 4.1.4"})
-        self.assertEqual(self.launched("--hosts", "a", "./prog"), ["-n", "1", "--host", "a:1", "./prog"])
+        for maker in ("Open MPI", "OpenRTE"):  # version 4 says the latter under any other name than mpirun
+            self.install({**MPICH, "mpirun.openmpi": f"mpirun.openmpi ({maker}) 4.1.4"})
+            self.assertEqual(self.launched("--hosts", "a", "./prog"), ["-n", "1", "--host", "a:1", "./prog"])
+
+    def test_an_mpirun_of_open_mpi_is_found_behind_another(self):
+        self.install(OPEN_MPI_5)
+        with tempfile.TemporaryDirectory() as first:
+            with open(os.path.join(first, "mpirun"), "w") as file:
+                file.write("#!/bin/sh\necho tonari 1.0.0\n")
+            os.chmod(os.path.join(first, "mpirun"), 0o755)
+            self.assertEqual(self.launched("--hosts", "a", "--tag-output", "./prog", PATH=f"{first}:{self.folder}"),
+                             ["-n", "1", "--host", "a:1", "--output", "tag", "./prog"])
 
     def test_prterun_is_called_if_no_other_launcher_has_pmix(self):
         self.install({**MPICH, "prterun": "prterun (PRRTE) 3.0.1"})

@@ -307,15 +307,19 @@ class Starting(CommandTest):
                 self.assertEqual(self.mpiexec(*words), (status, [], f"mpiexec: {text}\n"))
         self.assertFalse((self.folder / "started").exists())
 
-    def test_hosts_are_passed_to_the_launcher(self):
+    def with_open_mpi(self):
+        """Makes an mpirun of Open MPI that prints its arguments, behind tonari's in PATH. Returns the environment."""
         tools = self.folder / "tools"
         tools.mkdir()
         (tools / "mpirun").write_text("#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'mpirun (Open MPI) 5.0.11'\n"
                                       "printf '%s\\n' \"$@\"\n")
         (tools / "mpirun").chmod(0o755)
-        (self.folder / "hosts").write_text("# all\none slots=2\n\ntwo:3\n")
         root_may = {f"{maker}_ALLOW_RUN_AS_ROOT{end}": "1" for maker in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
-        here = self.environment(PATH=f"{tools}:{os.environ['PATH']}", **root_may)
+        return self.environment(PATH=f"{COMMANDS}:{tools}:{os.environ['PATH']}", **root_may)
+
+    def test_hosts_are_passed_to_the_launcher(self):
+        (self.folder / "hosts").write_text("# all\none slots=2\n\ntwo:3\n")
+        here = self.with_open_mpi()
         for option in (["-host", "one,two"], ["-hosts", "one:2,two:3"], ["-H", "one,two"], ["--hosts=one,two"],
                        ["-f", self.folder / "hosts"], ["-hostfile", self.folder / "hosts"],
                        ["-machinefile", self.folder / "hosts"]):
@@ -326,6 +330,17 @@ class Starting(CommandTest):
             self.assertEqual(words[words.index("--host") + 1], "one:3,two:2")
             self.assertEqual(words[-2:], ["./prog", "x"])
         self.assertEqual(self.refused("-hostfile", "none", "./prog"), "mpiexec: cannot read the file of hosts none")
+
+    def test_several_programs_share_one_list_of_hosts(self):
+        here = self.with_open_mpi()
+        job = self.start_mpiexec("-host", "one,two", "-n", 2, "./a", ":", "-H", "one:2,two", "-n", 2, "./b", env=here)
+        status, output, error = job.end()
+        self.assertEqual((status, error), (0, ""))
+        self.assertEqual(output.count("one:2,two:2"), 1)
+        self.assertEqual(self.refused("-host", "one", "-n", 1, "./a", ":", "-H", "two:4", "-n", 1, "./b"),
+                         "mpiexec: -H two: -host has named other hosts, one; the programs of a job share one list of "
+                         "hosts")
+        self.assertEqual(self.refused("-host", "", "-n", 1, "./a"), "mpiexec: -host names no host")
 
     def test_each_option_of_tonari_run_works_with_two_dashes(self):
         program = self.built(WHO)
