@@ -188,8 +188,9 @@ class Compiling(CommandTest):
         self.assertIn("Usage: mpicc", self.command("mpicc", status=2))
 
     def test_mpifort_says_what_to_do_instead(self):
-        self.assertRegex(self.command("mpifort", "a.f90", status=1),
-                         r"(?s)^mpifort: tonari has no Fortran interface.*\n  1\. download .*\n  2\. .*\n  3\. ")
+        for name in ("mpifort", "mpif77", "mpif90"):
+            self.assertRegex(self.command(name, "a.f90", status=1),
+                             rf"(?s)^{name}: tonari has no Fortran interface.*\n  1\. download .*\n  2\. .*\n  3\. ")
 
     def test_cmake_finds_it_in_the_path(self):
         if shutil.which("cmake") is None:
