@@ -372,6 +372,38 @@ class Starting(CommandTest):
         self.assertEqual((status, output, error.splitlines()[0][:14]), (2, [], "Usage: mpiexec"))
         self.assertEqual(self.mpiexec("-help")[2], "")
 
+    def linked_with(self, soname):
+        """Returns a program that is linked with an empty library of this name."""
+        (self.folder / "empty.c").write_text("")
+        (self.folder / "main.c").write_text("int main(void) { return 0; }\n")
+        for words in (["-shared", "empty.c", f"-Wl,-soname,{soname}", "-o", soname],
+                      ["main.c", "-o", f"with {soname}", "-Wl,--no-as-needed", soname, f"-Wl,-rpath,{self.folder}"]):
+            subprocess.run(["cc", *words], cwd=self.folder, check=True)
+        return self.folder / f"with {soname}"
+
+    def test_a_program_of_another_mpi_is_started_with_a_warning(self):
+        ours = self.built(WHO)
+        for soname in ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_cxx.so.40"):
+            program = self.linked_with(soname)
+            warning = (f"mpiexec: warning: {program} is linked with another MPI ({soname}), by which each rank is a job "
+                       f"of its own; compile it with tonari's mpicc, {COMMANDS}/mpicc\n")
+            for words in (["-n", 2, program], [program], ["-n", 1, "true", ":", "-n", 1, program]):
+                self.assertEqual(self.mpiexec(*words), (0, [], warning))
+            self.assertEqual(self.mpiexec("-n", 1, program), (0, [], ""))
+            in_path = self.environment(PATH=f"{self.folder}:{os.environ['PATH']}")
+            self.assertIn("is linked with another MPI", self.mpiexec("-n", 2, program.name, env=in_path)[2])
+        for program in (self.linked_with("libmpi_abi.so.1"), self.linked_with("libmpin.so"), "true"):
+            self.assertEqual(self.mpiexec("-n", 2, program), (0, [], ""))
+        self.assertEqual(self.mpiexec("-n", 2, ours), (0, ["0 of 2 program 0", "1 of 2 program 0"], ""))
+        # Only the names of libraries count, and only in programs.
+        with open(ours, "ab") as file:
+            file.write(b"see libmpi.so.40\0")
+        self.assertEqual(self.mpiexec("-n", 2, ours)[2], "")
+        script = self.folder / "script"
+        script.write_text("#!/bin/sh\nexit 0\n\0libmpi.so.40\0")
+        script.chmod(0o755)
+        self.assertEqual(self.mpiexec("-n", 2, script)[2], "")
+
     def test_a_program_started_by_a_foreign_launcher_is_refused(self):
         program = self.built(WHO)
         for variable, launcher in (("PMI_SIZE", "MPICH's or Intel MPI's mpiexec"),
