@@ -408,17 +408,24 @@ class Starting(CommandTest):
         program = self.built(WHO)
         for variable, launcher in (("PMI_SIZE", "MPICH's or Intel MPI's mpiexec"),
                                    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
-                                   ("MV2_COMM_WORLD_SIZE", "MVAPICH's mpirun")):
+                                   ("MV2_COMM_WORLD_SIZE", "MVAPICH's mpirun"),
+                                   ("SLURM_STEP_NUM_TASKS", "srun")):
             alone = lambda size: subprocess.run([program], capture_output=True, text=True, check=False,
                                                 env=self.environment(**{variable: size}))
             done = alone("4")
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stdout, "")
             self.assertRegex(done.stderr, rf"MPI_Init failed .*{launcher} started it as one of 4 processes "
-                                          rf"\({variable}\).*tonari's mpiexec")
+                                          rf"\({variable}\).*tonari's mpiexec.*mpirun of Open MPI 4\.1 or 5")
             self.assertEqual(alone("1").stdout, "0 of 1 program 0\n")
             started = self.mpiexec("-n", 1, program, env=self.environment(**{variable: "4"}))
             self.assertEqual(started, (0, ["0 of 1 program 0"], ""))
+
+    def test_a_program_in_a_batch_script_of_slurm_is_a_job_of_one_rank(self):
+        of_script = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+        done = subprocess.run([self.built(WHO)], capture_output=True, text=True, check=False,
+                              env=self.environment(**of_script))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "0 of 1 program 0\n", ""))
 
     def test_ctrl_c_ends_all_ranks_and_leaves_nothing_behind(self):
         before = set(os.listdir("/dev/shm"))
