@@ -100,6 +100,11 @@ class Prose(unittest.TestCase):
         self.accepts("page.md", "Call `who waits; what is sent` first.\n\n```sh\nwho leaves; what is sent\n```")
         self.accepts("code.cpp", 'auto x = "who; what";\nint baton = far_rank(answers);  // twice\n')
 
+    def test_scripts_that_cmake_configures_are_read_as_scripts(self):
+        code = "run() {\n" + "  take one two three\n" * 20 + "}\n"
+        self.accepts("command.in", "#!/bin/sh\n# Takes words.\n" + code)
+        self.finds("command.in", "#!/bin/sh\n# Who comes first waits.\n" + code, (2, "headless"))
+
     def test_comments_of_fenced_code_are_prose(self):
         self.finds("page.md", "Text.\n\n```cpp\nint a;\nint b;  // who leaves hands it on\n```", (5, "headless"))
 
