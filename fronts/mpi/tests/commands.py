@@ -12,11 +12,17 @@ import subprocess
 import tempfile
 import unittest
 
-from harness.jobs import PATIENCE, TONARI, JobTest, eventually
+from harness.jobs import PATIENCE, TONARI, JobTest, eventually, has_sanitizer
 
 COMMANDS = pathlib.Path(subprocess.run([TONARI, "env", "--directory"], check=True, capture_output=True,
                                        text=True).stdout.strip())
 MPIEXEC = COMMANDS / "mpiexec"
+
+
+def setUpModule():
+    if has_sanitizer(TONARI):
+        raise unittest.SkipTest("programs that mpicc compiles have no sanitizer, and cannot load a library that has one")
+
 
 # Prints its rank, the number of ranks, MPI_APPNUM, its arguments, and the variable GIVEN.
 WHO = r"""
