@@ -132,8 +132,8 @@ struct Operation {
     std::uint32_t place = 0;         // in an OperationSet
     Due due = Due::no;               // of a stepwise or detached operation: says in which set it is
     bool is_being_advanced = false;  // `thread` advances it now, but does not wait for it
-    // Set at the start or, under the lock, when its payload must go in pieces. Relaxed: the owning thread sees its own
-    // changes, and other changes before the operation is complete.
+    // Set at the start or, under the lock, when a message is matched or granted. Relaxed: the owning thread sees its
+    // own changes, and other changes before the operation is complete.
     std::atomic<bool> is_stepwise{false};
   };
 

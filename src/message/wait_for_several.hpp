@@ -175,8 +175,8 @@ struct WaitForAny {
   }
 };
 
-/// Waits until all requests are complete: for one after the other in groups, since a thread that waits for some
-/// operations completes others too as far as their peers depend on it.
+/// Waits until all requests are complete: for one group after the other. A thread that waits for some operations also
+/// advances those others on which peers depend (stepwise.hpp), so the order of the groups stops no peer.
 template <class List>
 void wait_for_all(List list) noexcept {
   MessageRuntime* runtime = nullptr;
