@@ -24,11 +24,6 @@ Failure failure_of_collective(Status status) {
 }
 
 std::string explanation_of(Status status) {
-  if (status == Status::denied) {
-    return "since MPI_Init, a rank has changed its user or forbidden that others read its memory, so the kernel "
-           "refuses "
-           "copies between ranks: do that before MPI_Init, or set TONARI_DIRECT_COPIES=off";
-  }
   Process* const process = Process::current();
   if (status != Status::peer_gone || process == nullptr) return std::string(explain(status));
   const std::string deaths = process->job().session().describe_deaths();

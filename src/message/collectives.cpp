@@ -74,7 +74,8 @@ Request PersistentCollective::start() noexcept {
 }
 
 Request start_shared(Context& context, job::Wait what, SharedCollective collective) noexcept {
-  if (collective.step() == fabric::Step::done) return Requests::completed(collective.status());
+  const bool is_over = collective.step() == fabric::Step::done;
+  if (is_over && !collective.needs_messages()) return Requests::completed(collective.status());
   MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
@@ -83,9 +84,10 @@ Request start_shared(Context& context, job::Wait what, SharedCollective collecti
     operation->schedule->share(collective);
   } catch (const std::bad_alloc&) {
     if (operation != nullptr) runtime.free_operation(operation);
-    (void)runtime.play(collective, what);  // the other ranks have begun it already
-    return Requests::completed(collective.status());
+    return Requests::completed(runtime.play(collective, what));  // the other ranks have begun it already
   }
+  if (is_over) [[unlikely]]
+    (void)runtime.advance(*operation);  // sends its first messages now
   return Requests::started(operation);
 }
 

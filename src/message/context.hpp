@@ -83,10 +83,19 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Returns the tag of a collective that ranks prepare in the same order, but may start in any order. Other
   /// collectives never have it.
   std::uint32_t next_persistent() noexcept {
-    return tag_mask_ + 1 + (persistent_sequence_.fetch_add(1, std::memory_order_relaxed) & tag_mask_);
+    return persistent_tags | (persistent_sequence_.fetch_add(1, std::memory_order_relaxed) & tag_mask_);
   }
   /// The boards for collectives through shared memory; null if it uses none.
   [[nodiscard]] fabric::Board* board() const noexcept { return board_.get(); }
+  /// Returns the tag of the messages that complete the collective of this round of the boards. Other collectives never
+  /// have it.
+  [[nodiscard]] std::uint32_t tag_of_round(std::uint32_t round) const noexcept {
+    return round_tags | (round & tag_mask_);
+  }
+  /// Whether the kernel has refused a copy between two ranks in a collective on these boards, as far as this rank
+  /// knows. Then it lends its buffers to no other rank.
+  [[nodiscard]] bool has_seen_denial() const noexcept { return has_seen_denial_.load(std::memory_order_relaxed); }
+  void note_denial() noexcept { has_seen_denial_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] const HostGroups& hosts() const noexcept { return hosts_; }
 
  private:
@@ -97,11 +106,14 @@ class Context : public std::enable_shared_from_this<Context> {
   int rank_;
   HostGroups hosts_;
   std::uint32_t id_;
-  std::uint32_t tag_mask_ = 0x3fffffff;     // of collectives that are not persistent
+  static constexpr std::uint32_t round_tags = 0x20000000;
+  static constexpr std::uint32_t persistent_tags = 0x40000000;
+  std::uint32_t tag_mask_ = 0x1fffffff;     // of collectives that have neither kind of tag
   std::atomic<std::uint32_t> sequence_{0};  // relaxed: the user's order of collectives already orders the numbers
   std::atomic<std::uint32_t> persistent_sequence_{0};  // the same
   fabric::BoardPlace place_;
   std::unique_ptr<fabric::Board> board_;
+  std::atomic<bool> has_seen_denial_{false};  // relaxed: each rank shows in each round what it knows
 };
 
 /// The runtime's access to a Communicator.

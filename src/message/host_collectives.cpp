@@ -91,6 +91,7 @@ Step SharedCollective::wait_for(Awaited what) noexcept {
 Step SharedCollective::finish(Status status) noexcept {
   if (status_ == Status::ok) status_ = status;
   board_->end(round_);
+  needs_messages_ = false;
   phase_ = &SharedCollective::over;
   awaited_ = Awaited::nothing;
   return Step::done;
@@ -98,7 +99,7 @@ Step SharedCollective::finish(Status status) noexcept {
 
 void SharedCollective::give_up() noexcept {
   const bool may_end = phase_ == &SharedCollective::meet ? withdraw() : !lends_buffer_;
-  if (may_end && phase_ != &SharedCollective::over) (void)finish(Status::cancelled);
+  if (may_end && (phase_ != &SharedCollective::over || needs_messages_)) (void)finish(Status::cancelled);
 }
 
 void SharedCollective::wake_others() noexcept {
@@ -124,7 +125,8 @@ void SharedCollective::show_entry() noexcept {
   auto& line = board_->line(round_, Side::entry);
   line.bytes = status_ == Status::ok ? bytes_.size() : refused_bytes;
   if (in_program()) {
-    const Lent lent{reinterpret_cast<std::uint64_t>(bytes_.data()), reinterpret_cast<std::uint64_t>(own_)};
+    const Lent lent{reinterpret_cast<std::uint64_t>(bytes_.data()), reinterpret_cast<std::uint64_t>(own_),
+                    context_->has_seen_denial() ? std::uint64_t{1} : 0};
     std::memcpy(line.payload.data(), &lent, sizeof lent);
     lends_buffer_ = true;
   } else if (!bytes_.empty()) {
@@ -198,6 +200,8 @@ bool SharedCollective::withdraw() noexcept {
 Step SharedCollective::go_on_together() noexcept {
   if (!agreed_) return finish(Status::invalid);
   if (bytes_.empty()) return finish(Status::ok);
+  if (in_program() && wants_messages()) [[unlikely]]
+    return show_exit(Status::denied);
   if (root_ != no_root) return halve_broadcast();
   if (in_program()) return combine_stretch_in_programs();
   return bytes_.size() * (size() - 1) <= combined_by_all_bytes_max ? combine_all() : combine_stretch_on_boards();
@@ -215,16 +219,33 @@ SharedCollective::Lent SharedCollective::lent_by(std::size_t member) const noexc
   return lent;
 }
 
-fabric::DirectCopy SharedCollective::direct_copy(std::size_t member) const noexcept {
-  return engine().direct_copy(job::rank_at(context_->group(), static_cast<int>(member)));
+// Whether a member has seen that the kernel refuses copies. All members see the same.
+bool SharedCollective::wants_messages() const noexcept {
+  for (std::size_t member = 0; member < size(); ++member) {
+    if (lent_by(member).by_messages != 0) return true;
+  }
+  return false;
 }
 
-// Exit: this rank shows its status and collects the others'.
+// These two copy from and to the program of a member. They return denied if the kernel refuses that.
+Status SharedCollective::read(std::size_t member, std::uint64_t from, std::span<std::byte> into) const noexcept {
+  const int rank = job::rank_at(context_->group(), static_cast<int>(member));
+  return context_->runtime().note_refusal(rank, engine().direct_copy(rank).read(into.data(), from, into.size()));
+}
+
+Status SharedCollective::write(std::size_t member, std::uint64_t to, std::span<const std::byte> from) const noexcept {
+  const int rank = job::rank_at(context_->group(), static_cast<int>(member));
+  return context_->runtime().note_refusal(rank, engine().direct_copy(rank).write(to, from.data(), from.size()));
+}
+
+// Exit: this rank shows its status and collects the others'. With `denied` messages follow, unless a rank has failed.
 
 Step SharedCollective::show_exit(Status status) noexcept {
-  board_->line(round_, Side::exit).bytes = static_cast<std::uint64_t>(status);
+  auto& line = board_->line(round_, Side::exit);
+  line.bytes = static_cast<std::uint64_t>(status);
+  std::memcpy(line.payload.data(), &combined_bytes_, sizeof combined_bytes_);
   board_->show(round_, Side::exit);
-  if (status_ == Status::ok) status_ = status;
+  if (status_ == Status::ok && status != Status::denied) status_ = status;
   next_ = 0;
   first_look_ = true;
   phase_ = &SharedCollective::leave;
@@ -243,11 +264,24 @@ Step SharedCollective::leave() noexcept {
     }
     const Status status =
         line == nullptr ? Status::peer_gone : fabric::status_of(static_cast<std::uint32_t>(line->bytes));
-    if (status_ == Status::ok) status_ = status;
+    is_denied_ = is_denied_ || status == Status::denied;
+    if (status_ == Status::ok && status != Status::denied) status_ = status;
   }
   if (first_look_) wake_others();
+  if (status_ == Status::ok && is_denied_) [[unlikely]]
+    return go_on_by_messages();
   if (status_ == Status::ok && root_ == no_root && !in_program()) take_stretches();
   return finish(Status::ok);
+}
+
+// No rank uses the memory of another any more. The lines of this round stay until write_messages() has read them.
+Step SharedCollective::go_on_by_messages() noexcept {
+  context_->note_denial();
+  needs_messages_ = true;
+  lends_buffer_ = false;
+  phase_ = &SharedCollective::over;
+  awaited_ = Awaited::nothing;
+  return Step::done;
 }
 
 // Broadcast.
@@ -262,8 +296,8 @@ Step SharedCollective::enter_as_root() noexcept {
   return await_readers();
 }
 
-// The readers copy from this rank's buffer. After a rank died, others may never arrive, so this rank hides its line: a
-// later reader finds no line.
+// The readers copy from this rank's buffer, or show an exit line and wait for a message. After a rank died, others may
+// never arrive, so this rank hides its line: a later reader finds no line.
 Step SharedCollective::await_readers() noexcept {
   if (lends_buffer_ && has_lost_one()) {
     board_->hide(round_, Side::entry);
@@ -273,11 +307,15 @@ Step SharedCollective::await_readers() noexcept {
   }
   for (; next_ < size(); ++next_) {
     const bool reads = lends_buffer_ || board_->look(next_, round_, Side::entry) != nullptr;
-    if (next_ == self() || !reads || board_->has_ended(next_, round_)) continue;
-    if (!is_gone(next_)) return wait_for(Awaited::ended);
-    if (!board_->has_ended(next_, round_)) status_ = Status::peer_gone;
+    if (next_ == self() || !reads) continue;
+    if (!board_->has_ended(next_, round_)) {
+      if (!is_gone(next_)) return wait_for(Awaited::ended);
+      if (!board_->has_ended(next_, round_)) status_ = Status::peer_gone;
+    }
+    is_denied_ = is_denied_ || board_->look(next_, round_, Side::exit) != nullptr;
   }
-  return finish(Status::ok);
+  const bool is_asked = status_ == Status::ok && is_denied_;
+  return is_asked ? go_on_by_messages() : finish(Status::ok);
 }
 
 Step SharedCollective::read_from_root() noexcept {
@@ -306,12 +344,24 @@ Step SharedCollective::refuse() noexcept {
 Step SharedCollective::copy_from_root() noexcept {
   if (!may_enter()) return phase_ == &SharedCollective::over ? Step::done : wait_for(Awaited::room);
   board_->show(round_, Side::entry);
-  const bool is_there = board_->look(root_, round_, Side::entry) != nullptr;
-  const Status status =
-      is_there ? direct_copy(root_).read(bytes_.data(), lent_by(root_).own, bytes_.size()) : Status::peer_gone;
+  Status status = Status::peer_gone;
+  if (board_->look(root_, round_, Side::entry) != nullptr) {
+    const Lent lent = lent_by(root_);
+    const bool is_known = lent.by_messages != 0 || context_->has_seen_denial();
+    status = is_known ? Status::denied : read(root_, lent.own, bytes_);
+  }
+  if (status == Status::denied) [[unlikely]]
+    return ask_root();
   (void)finish(status);
   wake(root_);
   return Step::done;
+}
+
+// The root sends the data once all readers have ended, as this one does in write_messages().
+Step SharedCollective::ask_root() noexcept {
+  board_->line(round_, Side::exit).bytes = static_cast<std::uint64_t>(Status::denied);
+  board_->show(round_, Side::exit);
+  return go_on_by_messages();
 }
 
 // With two ranks each copies one half, concurrently.
@@ -320,8 +370,8 @@ Step SharedCollective::halve_broadcast() noexcept {
   const std::size_t peer = 1 - self();
   const std::uint64_t address = lent_by(peer).result;
   const bool is_root = self() == root_;
-  return show_exit(is_root ? direct_copy(peer).write(address + half, bytes_.data() + half, bytes_.size() - half)
-                           : direct_copy(peer).read(bytes_.data(), address, half));
+  return show_exit(is_root ? write(peer, address + half, bytes_.subspan(half))
+                           : read(peer, address, bytes_.first(half)));
 }
 
 // All-reduce.
@@ -367,7 +417,7 @@ Step SharedCollective::combine_stretch_in_programs() noexcept {
   Status status = combine_pieces(mine, offset);
   for (std::size_t member = 0; member < size() && status == Status::ok; ++member) {
     if (member == self()) continue;
-    status = direct_copy(member).write(lent_by(member).result + offset, mine.data(), mine.size());
+    status = write(member, lent_by(member).result + offset, mine);
   }
   return show_exit(status);
 }
@@ -390,13 +440,20 @@ Status SharedCollective::combine_pieces(std::span<std::byte> stretch, std::uint6
       if (member == self() && member == 0) continue;
       std::byte* const into = member == 0 ? sum : part;
       if (member != self()) {
-        const Status status = direct_copy(member).read(into, lent_by(member).own + offset, piece.size());
-        if (status != Status::ok) return status;
+        const Status status = read(member, lent_by(member).own + offset, {into, piece.size()});
+        if (status != Status::ok) {
+          if (self() == 0) {
+            begun_bytes_ = piece.size();
+            begun_members_ = member;
+          }
+          return status;
+        }
       }
       if (member == 0) continue;
       reduction_.fold(sum, member == self() ? own : part, piece.size() / element, reduction_.operation);
     }
     if (sum != piece.data()) std::memcpy(piece.data(), sum, piece.size());
+    combined_bytes_ += piece.size();
   }
   return Status::ok;
 }

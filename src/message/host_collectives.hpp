@@ -14,6 +14,8 @@
 
 namespace tonari::message {
 
+class Schedule;
+
 /// Returns the stretch of all values that one of `members` combines. Stretches are in the order of members and have
 /// equal numbers of elements, or one more.
 inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t element_bytes, std::size_t member,
@@ -33,6 +35,9 @@ inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t 
 ///
 /// Operands are combined in the order of ranks, whatever the length. Each rank combines all of them; if they are long,
 /// each rank combines one stretch and then gives it to the others.
+///
+/// The kernel may refuse the copies between programs, at any time and to some ranks only. Then the collective is
+/// completed by messages, see needs_messages().
 ///
 /// Threads: its owning thread; ready() may be called by another thread while the owning thread sleeps.
 class SharedCollective final : public fabric::Watched {
@@ -57,6 +62,14 @@ class SharedCollective final : public fabric::Watched {
   /// Ends the collective early, unless other ranks may still use this rank's buffer.
   void give_up() noexcept;
 
+  /// Whether all copies that were possible are over, and messages must do the rest: step() has returned done, and the
+  /// kernel has refused copies. The other ranks know that, as far as they take part in the messages.
+  [[nodiscard]] bool needs_messages() const noexcept { return needs_messages_; }
+  /// Records these messages, in the last round and new ones, and ends the collective on the boards. The status of the
+  /// schedule is that of the collective. Throws std::bad_alloc, after it has ended the collective.
+  void write_messages(Schedule& schedule);
+  [[nodiscard]] Context& context() const noexcept { return *context_; }
+
  private:
   using Phase = fabric::Step (SharedCollective::*)() noexcept;
   using Side = fabric::Board::Side;
@@ -65,6 +78,7 @@ class SharedCollective final : public fabric::Watched {
   struct Lent {
     std::uint64_t result;
     std::uint64_t own;
+    std::uint64_t by_messages;  // not 0 if this rank has seen that the kernel refuses copies
   };
 
   SharedCollective(Context& context, std::span<std::byte> bytes, Phase first) noexcept
@@ -94,6 +108,8 @@ class SharedCollective final : public fabric::Watched {
   fabric::Step refuse() noexcept;
   fabric::Step copy_from_root() noexcept;
   fabric::Step leave() noexcept;
+  fabric::Step ask_root() noexcept;
+  fabric::Step go_on_by_messages() noexcept;
   fabric::Step over() noexcept { return fabric::Step::done; }
 
   // Parts of the phases
@@ -119,7 +135,16 @@ class SharedCollective final : public fabric::Watched {
   void take_stretches() noexcept;
   [[nodiscard]] const std::byte* on_board(std::size_t member) const noexcept;
   [[nodiscard]] Lent lent_by(std::size_t member) const noexcept;
-  [[nodiscard]] fabric::DirectCopy direct_copy(std::size_t member) const noexcept;
+  [[nodiscard]] bool wants_messages() const noexcept;
+  Status read(std::size_t member, std::uint64_t from, std::span<std::byte> into) const noexcept;
+  Status write(std::size_t member, std::uint64_t to, std::span<const std::byte> from) const noexcept;
+
+  // The messages after a refusal
+  void write_broadcast_messages(Schedule& schedule) const;
+  void write_reduction_messages(Schedule& schedule) const;
+  void write_combination(Schedule& schedule, std::span<std::byte> rest) const;
+  [[nodiscard]] bool is_denied(std::size_t member) const noexcept;
+  [[nodiscard]] std::span<std::byte> not_combined_by(std::size_t member) const noexcept;
 
   Context* context_;
   fabric::Board* board_;
@@ -135,7 +160,14 @@ class SharedCollective final : public fabric::Watched {
   bool first_look_ = true;     // no member was missing so far
   bool agreed_ = true;         // all members show the same length
   bool lends_buffer_ = false;  // other ranks may read own_ and write bytes_
+  bool is_denied_ = false;     // the kernel has refused a copy to some rank
+  bool needs_messages_ = false;
   Status status_ = Status::ok;
+  // Progress of a stretch that is combined in programs: its complete bytes. Behind them, rank 0 has combined the
+  // operands of the first `begun_members_` ranks in `begun_bytes_`; the other ranks begin anew.
+  std::uint64_t combined_bytes_ = 0;
+  std::uint64_t begun_bytes_ = 0;
+  std::size_t begun_members_ = 0;
 
   static constexpr std::size_t no_root = ~std::size_t{0};
 };

@@ -178,7 +178,27 @@ Status MessageRuntime::play(SharedCollective& collective, job::Wait what) noexce
   WaitForShared waiting{*this, collective, what};
   if (collective.step() != Step::done && !engine_.look_before_waiting(waiting)) engine_.wait(waiting);
   finish_due_receives();
+  if (collective.needs_messages()) [[unlikely]]
+    return play_by_messages(collective, what);
   return collective.status();
+}
+
+// Completes the collective, whose step() has returned done, by messages.
+Status MessageRuntime::play_by_messages(SharedCollective& collective, job::Wait what) noexcept {
+  Operation* operation = nullptr;
+  try {
+    operation = make_started(Operation::Kind::collective, collective.context());
+    operation->schedule.reset(new Schedule(collective.context(), what));
+  } catch (const std::bad_alloc&) {
+    if (operation != nullptr) free_operation(operation);
+    collective.give_up();
+    return Status::no_memory;
+  }
+  operation->schedule->share(collective);
+  wait(*operation, what);
+  const Status status = operation->progress.status;
+  free_operation(operation);
+  return status;
 }
 
 Step MessageRuntime::advance_stepwise(Step step) noexcept {

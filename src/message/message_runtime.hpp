@@ -102,6 +102,9 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void wait(Operation& operation, job::Wait what) noexcept;
   /// Advances the collective until it is complete.
   Status play(SharedCollective& collective, job::Wait what) noexcept;
+  /// Remembers that the kernel refuses copies to or from the peer's memory. Returns the status of a copy: denied if the
+  /// payload can travel in another way.
+  Status note_refusal(int peer, Status status) noexcept;
   /// True if the rank died or left: nothing arrives from it any more.
   [[nodiscard]] bool is_gone(int rank) const noexcept {
     return any_gone_.load(std::memory_order_relaxed) &&
@@ -186,6 +189,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
 
  private:
   [[gnu::noinline]] fabric::Step advance_slow(Operation& operation) noexcept;
+  [[gnu::cold, gnu::noinline]] Status play_by_messages(SharedCollective& collective, job::Wait what) noexcept;
   void list_as_stepwise(Operation& operation);
   void list_as_stepwise_locked(Operation& operation);
   void unlist_as_stepwise(Operation& operation) noexcept;
@@ -284,7 +288,6 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   [[nodiscard]] bool is_refused(int peer) const noexcept {
     return refused_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed);
   }
-  Status note_refusal(int peer, Status status) noexcept;
 
   // Heads about announced payloads
   void granted(const fabric::Head& head) noexcept;

@@ -131,7 +131,14 @@ Step Schedule::play_shared() noexcept {
   const Step step = shared_->step();
   if (step != Step::done) return step;
   is_shared_done_ = true;
-  status_ = shared_->status();
+  if (shared_->needs_messages()) [[unlikely]] {
+    try {
+      shared_->write_messages(*this);
+    } catch (const std::bad_alloc&) {
+      status_ = Status::no_memory;
+    }
+  }
+  if (status_ == Status::ok) status_ = shared_->status();
   if (status_ != Status::ok) round_ = rounds_.size();
   return step;
 }
@@ -182,7 +189,7 @@ void Schedule::play(const Local& local) noexcept {
 }
 
 bool Schedule::ready() const noexcept {
-  if (shared_) return shared_->ready();
+  if (const SharedCollective* const board_collective = shared()) return board_collective->ready();
   for (const Operation* operation : running_) {
     if (operation->ready()) return true;
   }

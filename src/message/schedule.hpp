@@ -48,9 +48,12 @@ class Schedule {
   void copy(const LayoutCursor& into, const LayoutCursor& from);
   /// Adds a copy that is made while the round's messages are under way, which must not change its data.
   void copy_meanwhile(const LayoutCursor& into, const LayoutCursor& from);
-  /// Executes a collective through shared memory before anything else. Then only local work may be recorded.
+  /// Executes a collective through shared memory before anything else, and completes it by messages if it needs them.
+  /// Then only local work may be recorded.
   void share(const SharedCollective& collective) noexcept { shared_ = collective; }
   void next_round() { rounds_.emplace_back(); }
+  /// Replaces the number. Called before the first message is sent.
+  void set_number(std::uint32_t number) noexcept { tag_ = static_cast<int>(number); }
   /// Makes the collective end with this status. Until then it takes part with empty messages, because other ranks may
   /// wait for them.
   void fail(Status status) noexcept {
@@ -75,7 +78,10 @@ class Schedule {
   [[nodiscard]] bool ready() const noexcept;
   /// Kind of the collective, for `tonari status`.
   [[nodiscard]] job::Wait what() const noexcept { return what_; }
-  [[nodiscard]] const SharedCollective* shared() const noexcept { return shared_ ? &*shared_ : nullptr; }
+  /// The collective through shared memory that it executes now, or null.
+  [[nodiscard]] const SharedCollective* shared() const noexcept {
+    return shared_ && !is_shared_done_ ? &*shared_ : nullptr;
+  }
   /// Ends a collective through shared memory early, if that is possible.
   void give_up() noexcept {
     if (shared_) shared_->give_up();

@@ -360,8 +360,6 @@ Step MessageRuntime::begin_transfer(Operation& operation) noexcept {
   return copy_to_receiver(operation, terms);
 }
 
-// Remembers that the kernel refuses copies to or from the peer's memory. Returns the status of a copy: denied if it can
-// be tried in another way.
 Status MessageRuntime::note_refusal(int peer, Status status) noexcept {
   // There is no such process also if its main thread has ended. If it died, died() ends the operation.
   if (status != Status::denied && status != Status::peer_gone) [[likely]]

@@ -1,17 +1,11 @@
 // Two ranks exchange messages, also with gaps, while rank 1 takes the permission to copy from and to its memory away
 // from other processes, or loses its own permission for theirs. With the third argument "both", both ranks do so, and
-// wait for their sends first. The first argument says how, the second is the seed:
-//
-//   dumpable   PR_SET_DUMPABLE
-//   user       another user
+// wait for their sends first. The first argument says how (support/permission.hpp), the second is the seed.
 #include "../../support/exchange.hpp"
+#include "../../support/permission.hpp"
 #include "../../support/rank.hpp"
 
 #include <tonari/tonari.hpp>
-
-#include <grp.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <array>
 #include <string>
@@ -23,15 +17,7 @@ namespace {
 using namespace tonari;
 using test::require;
 using test::require_ok;
-
-constexpr unsigned nobody = 65534;
-
-void take_permission(const std::string& how) {
-  if (how == "dumpable") return require(::prctl(PR_SET_DUMPABLE, 0) == 0, "PR_SET_DUMPABLE failed");
-  require(::setgroups(0, nullptr) == 0 && ::setresgid(nobody, nobody, nobody) == 0 &&
-              ::setresuid(nobody, nobody, nobody) == 0,
-          "changing the user failed");
-}
+using test::take_permission;
 
 // Messages of all lengths in both directions at once, in all combinations of gaps. Rank 1 calls `meanwhile` while
 // some of them are under way.
