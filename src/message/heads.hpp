@@ -80,4 +80,17 @@ struct Outcome {
   std::uint32_t reserved;
 };
 
+/// Returns a head that has its envelope alone.
+inline fabric::Head envelope(Kind kind, int source, std::uint32_t context_id, int tag) noexcept {
+  fabric::Head head;
+  head.kind = kind;
+  head.source = static_cast<std::uint32_t>(source);
+  head.context = context_id;
+  head.tag = static_cast<std::uint32_t>(tag);
+  return head;
+}
+
+/// True if the payload that the head announces has gaps at its sender, which then writes it.
+inline bool has_gaps_there(const fabric::Head& head) noexcept { return head.as<Announced>().address == has_gaps; }
+
 }  // namespace tonari::message

@@ -279,14 +279,10 @@ void MessageRuntime::adopt(Operation& operation) noexcept {
   }
 }
 
-bool MessageRuntime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {
+bool MessageRuntime::attach(Operation& operation, fabric::Sleeper* sleeper) noexcept {
   const std::lock_guard guard(lock_);
-  bool none_ready = true;
-  for (Operation* operation : operations) {
-    operation->waking.sleeper = sleeper;
-    none_ready = none_ready && !operation->ready();
-  }
-  return none_ready;
+  operation.waking.sleeper = sleeper;
+  return !operation.ready();
 }
 
 // Called under the lock. The sleeper outlives the operation, so it may be woken after the lock is released.

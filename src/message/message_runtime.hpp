@@ -144,9 +144,9 @@ class MessageRuntime final : public fabric::ProtocolHandler {
 
   /// Cancels a posted receive. Called by its owning thread. Does nothing if it has matched already.
   bool cancel(Operation& operation) noexcept;
-  /// Registers `sleeper` to be woken when one of the operations changes; null unregisters. Returns false if one has
-  /// changed already.
-  bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
+  /// Registers `sleeper` to be woken when the operation changes; null unregisters. Returns false if it has changed
+  /// already.
+  bool attach(Operation& operation, fabric::Sleeper* sleeper) noexcept;
   /// Counts the changes of operations in `changes`, which must live until they are complete and stop_counting() has
   /// returned. Called by their owning thread, which advances them when they have changed, and nowhere else.
   /// `for_each_operation` calls its argument for each operation.

@@ -1,9 +1,9 @@
 #include "base/cache.hpp"
 #include "job/identity.hpp"
 #include "message/layout_cursor.hpp"
-#include "message/layout_transfer.hpp"
 #include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
+#include "message/user_data.hpp"
 #include "message/waiting.hpp"
 
 #include <algorithm>
@@ -34,22 +34,6 @@ void fetch_to_write(std::span<std::byte> buffer) noexcept {
   for (std::size_t offset = 0; offset < buffer.size(); offset += fabric::head_bytes) prefetch_to_write(&buffer[offset]);
 }
 
-// Copies arrived data to bytes [offset, offset + bytes) of the user's buffer.
-void copy_in(Operation& operation, std::size_t offset, const std::byte* from, std::size_t bytes) noexcept {
-  if (operation.scattered != nullptr) [[unlikely]] {
-    unpack_from_shared(*operation.scattered, offset, from, bytes);
-  } else if (bytes != 0) {
-    std::memcpy(operation.call.buffer.data() + offset, from, bytes);
-  }
-}
-
-// The same directly from the sender's memory, at `from`.
-Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset, std::uint64_t from,
-                   std::size_t bytes) noexcept {
-  return operation.scattered != nullptr ? read_scattered(*operation.scattered, copy, offset, from, bytes)
-                                        : copy.read(operation.call.buffer.data() + offset, from, bytes);
-}
-
 // Called if there is no memory to keep a head. Its sender considers the message sent, so it cannot be dropped.
 [[noreturn, gnu::cold]] void end_without_memory() noexcept {
   job::write_line(
@@ -57,9 +41,6 @@ Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::si
       "limits their memory, or post receives earlier");
   std::abort();
 }
-
-// True if the payload has gaps at its sender. It is then announced without an address, and its sender writes it.
-bool has_gaps_there(const Head& head) noexcept { return head.as<Announced>().address == has_gaps; }
 
 }  // namespace
 
@@ -360,103 +341,6 @@ void MessageRuntime::idle() noexcept {
   give_back_now();
 }
 
-Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
-  const Ticket ticket = operation.transfer.ticket;
-  const Terms& terms = operation.transfer.terms;
-  const int peer = static_cast<int>(operation.head.source);
-  if (terms.bytes == 0) {
-    forget_incoming(operation);
-    return complete_receive(operation, Status::ok);  // the grant has completed the send
-  }
-  if (has_gaps_there(operation.head)) return Step::waiting;  // waits for `finish`
-  if (!has_transfer(ticket)) return copy_alone(operation);
-  const std::uint64_t source = operation.head.as<Announced>().address;
-  fabric::TransferMemory& transfer = engine_.transfer_of(peer, ticket.index);
-  const fabric::DirectCopy copy = engine_.direct_copy(peer);
-  const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return note_refusal(peer, read_direct(operation, copy, offset, source + offset, bytes));
-  };
-  if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, read)) {
-    const Status outcome =
-        transfer.outcome();  // read before `done` is sent, because the sender may then reuse the ticket
-    if (outcome == Status::denied) [[unlikely]]
-      return continue_in_pieces(operation);
-    forget_incoming(operation);
-    reply_done(peer, ticket, outcome);
-    return complete_receive(operation, outcome);
-  }
-  return operation.ready() ? advance(operation) : Step::waiting;  // waits for `finish` from the sender
-}
-
-Step MessageRuntime::copy_alone(Operation& operation) noexcept {
-  const int peer = static_cast<int>(operation.head.source);
-  const std::uint64_t source = operation.head.as<Announced>().address;
-  const Status status =
-      note_refusal(peer, read_direct(operation, engine_.direct_copy(peer), 0, source, operation.transfer.terms.bytes));
-  if (status == Status::denied) [[unlikely]]
-    return continue_in_pieces(operation);
-  forget_incoming(operation);
-  reply_done(peer, operation.transfer.ticket, status);
-  return complete_receive(operation, status);
-}
-
-Step MessageRuntime::settle_receive(Operation& operation) noexcept {
-  const bool refused = operation.progress.status == Status::denied && operation.transfer.terms.road == Road::direct;
-  return refused ? continue_in_pieces(operation) : complete_receive(operation, operation.progress.status);
-}
-
-// The kernel refused a direct copy on one side, and no side copies any more: has the sender send all of the payload in
-// pieces. It has not heard `done` yet, or has sent `finish` with denied.
-Step MessageRuntime::continue_in_pieces(Operation& operation) noexcept {
-  const int peer = static_cast<int>(operation.head.source);
-  const Ticket ticket = operation.transfer.ticket;
-  Terms terms{};
-  bool sender_died = false;
-  bool ends = false;  // a rank of the collective died
-  {
-    const std::lock_guard guard(lock_);
-    sender_died = incoming_.find(operation.head.source, ticket) != &operation;
-    ends = !sender_died && has_a_dead_part(operation);
-    if (ends) incoming_.remove(operation);
-    if (!sender_died && !ends) {
-      operation.transfer.terms.road = Road::pieces;
-      terms = operation.transfer.terms;
-      operation.progress.handled = State::matched;
-      operation.progress.state.store(State::matched, std::memory_order_relaxed);
-      needs_steps(operation);
-    }
-  }
-  if (ends) reply_done(peer, ticket, Status::peer_gone);
-  if (sender_died || ends) return complete_receive(operation, Status::peer_gone);
-  send_grant(peer, {ticket, terms});
-  return operation.ready() ? Step::retry : Step::waiting;
-}
-
-Step MessageRuntime::take_pieces(Operation& operation) noexcept {
-  std::vector<Piece> pieces;
-  operation.signals.has_pieces.store(
-      false, std::memory_order_relaxed);  // a piece that arrives from here on is seen at the next call
-  {
-    const std::lock_guard guard(lock_);
-    pieces.swap(operation.pieces);
-  }
-  const int peer = static_cast<int>(operation.head.source);
-  for (const Piece& piece : pieces) {
-    const auto payload = engine_.look(peer, piece.place, piece.bytes);
-    const bool fits = !payload.empty() && piece.offset == operation.transfer.next_offset &&
-                      piece.bytes <= operation.transfer.terms.bytes - piece.offset;
-    if (!fits) continue;  // malformed: drop it
-    copy_in(operation, piece.offset, payload.data(), payload.size());
-    engine_.give_back(peer, piece.place);
-    operation.transfer.next_offset += payload.size();
-  }
-  if (operation.transfer.next_offset < operation.transfer.terms.bytes)
-    return operation.ready() ? Step::retry : Step::waiting;
-  forget_incoming(operation);
-  reply_done(peer, operation.transfer.ticket, Status::ok);
-  return complete_receive(operation, Status::ok);
-}
-
 Step MessageRuntime::complete_receive(Operation& operation, Status status) noexcept {
   const bool truncated = status == Status::ok && operation.call.kind == Operation::Kind::receive &&
                          message_bytes(operation.head) > operation.call.buffer.size();
@@ -503,25 +387,6 @@ void MessageRuntime::finished(const Head& head) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
-void MessageRuntime::piece(const Head& head) noexcept {
-  const auto piece = head.as<Piece>();
-  fabric::Sleeper* to_wake = nullptr;
-  bool unwanted = true;  // true if the receive was abandoned
-  {
-    const std::lock_guard guard(lock_);
-    Operation* const operation = incoming_.find(head.source, piece.ticket);
-    if (operation != nullptr && operation->transfer.terms.road == Road::pieces) {  // otherwise it is malformed
-      operation->pieces.push_back(piece);
-      to_wake = sleeper_of(*operation);
-      operation->signals.has_pieces.store(true, std::memory_order_release);
-      note_change(*operation, operation->waking.changes);
-      unwanted = false;
-    }
-  }
-  if (unwanted) give_back(static_cast<int>(head.source), piece);
-  if (to_wake != nullptr) to_wake->wake();
-}
-
 // If the announced message is still unexpected, it becomes a message whose payload has arrived. If its receive was
 // posted meanwhile, the payload moves as granted, and this copy is not needed.
 void MessageRuntime::late(const Head& head) noexcept {
@@ -541,10 +406,6 @@ void MessageRuntime::late(const Head& head) noexcept {
   }
   engine_.give_back(source, piece.place);
   if (kept) reply_done(source, piece.ticket, Status::ok);
-}
-
-void MessageRuntime::give_back(int peer, const Piece& piece) noexcept {
-  if (!engine_.look(peer, piece.place, piece.bytes).empty()) engine_.give_back(peer, piece.place);
 }
 
 }  // namespace tonari::message

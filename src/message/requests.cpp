@@ -56,18 +56,6 @@ struct Listed {
   void settle(std::size_t i) const noexcept { Requests::settle(request_in(elements[i])); }
 };
 
-// Prepares the requests to be advanced by this thread. Returns the runtime; null if all were settled before.
-MessageRuntime* adopt_all(std::span<Request> requests) noexcept {
-  MessageRuntime* runtime = nullptr;
-  for (const Request& request : requests) {
-    Operation* const operation = Requests::operation(request);
-    if (operation == nullptr) continue;
-    runtime = &operation->call.context->runtime();
-    runtime->adopt(*operation);
-  }
-  return runtime;
-}
-
 // Advances all requests; `complete(i)` is called for each that is complete. Returns the number of the others.
 template <class Complete>
 std::size_t advance_all(MessageRuntime& runtime, std::span<Request> requests, Complete&& complete) noexcept {
@@ -204,7 +192,7 @@ Status wait_all(std::span<Request> requests) noexcept {
 }
 
 std::optional<std::size_t> test_any(std::span<Request> requests) noexcept {
-  message::MessageRuntime* const runtime = message::adopt_all(requests);
+  message::MessageRuntime* const runtime = message::adopt_all(message::Listed<Request>{requests});
   if (runtime == nullptr) return requests.size();
   std::optional<std::size_t> found;
   const bool is_done = message::look_twice(*runtime, [&] {
@@ -216,7 +204,7 @@ std::optional<std::size_t> test_any(std::span<Request> requests) noexcept {
 }
 
 std::size_t test_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept {
-  message::MessageRuntime* const runtime = message::adopt_all(requests);
+  message::MessageRuntime* const runtime = message::adopt_all(message::Listed<Request>{requests});
   if (runtime == nullptr) return 0;
   std::size_t count = 0;
   (void)message::look_twice(*runtime, [&] {
@@ -228,7 +216,7 @@ std::size_t test_some(std::span<Request> requests, std::span<std::size_t> comple
 }
 
 std::optional<Status> test_all(std::span<Request> requests) noexcept {
-  message::MessageRuntime* const runtime = message::adopt_all(requests);
+  message::MessageRuntime* const runtime = message::adopt_all(message::Listed<Request>{requests});
   const auto all_done = [&] { return message::advance_all(*runtime, requests, [](std::size_t) {}) == 0; };
   if (runtime != nullptr && !message::look_twice(*runtime, all_done)) return std::nullopt;
   for (Request& request : requests) {

@@ -1,7 +1,7 @@
 #include "message/layout_cursor.hpp"
-#include "message/layout_transfer.hpp"
 #include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
+#include "message/user_data.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,15 +16,6 @@ using fabric::Step;
 
 namespace {
 
-Head envelope(Kind kind, int source, std::uint32_t context_id, int tag) noexcept {
-  Head head;
-  head.kind = kind;
-  head.source = static_cast<std::uint32_t>(source);
-  head.context = context_id;
-  head.tag = static_cast<std::uint32_t>(tag);
-  return head;
-}
-
 // Copies up to 48 bytes. The compiler does not know the length; 8 bytes are copied without a function call.
 void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
   const std::size_t bytes = from.size();
@@ -32,15 +23,6 @@ void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
     std::memcpy(to, from.data(), 8);
   } else if (bytes != 0) {
     std::memcpy(to, from.data(), bytes);
-  }
-}
-
-// Copies bytes [offset, offset + bytes) of the payload.
-void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
-  if (operation.scattered != nullptr) [[unlikely]] {
-    pack_to_shared(*operation.scattered, offset, to, bytes);
-  } else {
-    std::memcpy(to, operation.call.buffer.data() + offset, bytes);
   }
 }
 
@@ -209,29 +191,6 @@ Status MessageRuntime::launch_announced(Operation& operation) noexcept {
   return status;
 }
 
-// Tells the receiver that direct copies are refused. The send is announced again, since a second grant will follow.
-Status MessageRuntime::launch_refusal(Operation& operation) noexcept {
-  const Head head = operation.head;
-  const int peer = operation.call.peer;
-  const Ticket ticket = operation.transfer.ticket;
-  {
-    const std::lock_guard guard(lock_);  // before the head is sent, because the grant may arrive before send() returns
-    if (presence_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) == Presence::dead)
-      return Status::peer_gone;
-    operation.sending.launched.store(true, std::memory_order_relaxed);
-    operation.progress.status = Status::ok;
-    set_state(operation, State::announced);
-  }
-  if (engine_.send(peer, head, Lane::request) != Status::again) return Status::ok;  // or died() ends it
-  const std::lock_guard guard(lock_);
-  const bool ours =
-      outgoing_.find(ticket.index) == &operation && operation.transfer.ticket.generation == ticket.generation;
-  if (!ours || operation.progress.state.load(std::memory_order_relaxed) != State::announced) return Status::ok;
-  operation.progress.status = Status::denied;
-  operation.progress.state.store(State::held, std::memory_order_relaxed);
-  return Status::again;
-}
-
 bool MessageRuntime::take_ticket(Operation& operation) noexcept {
   const bool in_collective = operation.call.context_id == operation.call.context->collective_id();
   auto ticket = engine_.tickets().take(in_collective ? 0 : tickets_for_collectives);
@@ -341,123 +300,6 @@ Step MessageRuntime::send_late(Operation& operation) noexcept {
   operation.sending.sent_late = status == Status::ok;
   if (!operation.sending.sent_late) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
   return status == Status::again ? Step::retry : Step::waiting;  // waits for `done` or a grant
-}
-
-// The receive is posted: reads the terms, which a second grant may replace until this side begins to copy.
-Step MessageRuntime::begin_transfer(Operation& operation) noexcept {
-  Terms terms;
-  bool is_granted = false;
-  {
-    const std::lock_guard guard(lock_);
-    terms = operation.transfer.terms;
-    State expected = State::granted;
-    const State next = terms.road == Road::direct ? State::copying : State::granted;
-    is_granted = operation.progress.state.compare_exchange_strong(expected, next, std::memory_order_relaxed);
-  }
-  if (!is_granted) return advance(operation);  // the receiver was faster, or died
-  if (terms.road == Road::pieces) return send_pieces(operation);
-  operation.progress.handled = State::copying;
-  return copy_to_receiver(operation, terms);
-}
-
-Status MessageRuntime::note_refusal(int peer, Status status) noexcept {
-  // There is no such process also if its main thread has ended. If it died, died() ends the operation.
-  if (status != Status::denied && status != Status::peer_gone) [[likely]]
-    return status;
-  refused_[static_cast<std::size_t>(peer)].store(true, std::memory_order_relaxed);
-  return Status::denied;
-}
-
-// Both sides copy, chunk by chunk. If the payload has gaps, this side copies alone.
-Step MessageRuntime::copy_to_receiver(Operation& operation, const Terms& terms) noexcept {
-  const Ticket ticket = operation.transfer.ticket;
-  if (!has_transfer(ticket)) return write_alone(operation, terms);
-  fabric::TransferMemory& transfer = engine_.transfer_of(self_, ticket.index);
-  const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
-  const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return note_refusal(operation.call.peer,
-                        operation.scattered != nullptr
-                            ? write_scattered(*operation.scattered, copy, offset, terms.address + offset, bytes)
-                            : copy.write(terms.address + offset, operation.call.buffer.data() + offset, bytes));
-  };
-  if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, write)) {
-    return finish_send(operation, transfer.outcome());
-  }
-  return operation.ready() ? advance(operation)
-                           : Step::waiting;  // waits for `done` from the receiver, which copies the last chunk
-}
-
-// Writes a payload that has gaps and a ticket without a TransferMemory.
-Step MessageRuntime::write_alone(Operation& operation, const Terms& terms) noexcept {
-  const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
-  const Status status = write_scattered(*operation.scattered, copy, 0, terms.address, terms.bytes);
-  return finish_send(operation, note_refusal(operation.call.peer, status));
-}
-
-// This side copied the last chunk: tells the receiver. The send is complete once that head is sent, unless a side was
-// denied a copy.
-Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
-  bool ours = false;
-  {
-    const std::lock_guard guard(lock_);
-    ours = operation.progress.state.load(std::memory_order_relaxed) != State::complete;  // otherwise the receiver died
-    if (ours) {
-      operation.progress.state.store(State::held,
-                                     std::memory_order_relaxed);  // from here on neither a death nor `done` changes it
-      operation.progress.status = status;
-    }
-  }
-  if (!ours) return advance(operation);
-  operation.progress.handled = State::held;
-  operation.head = envelope(Kind::finish, self_, operation.call.context_id, operation.call.tag);
-  operation.head.set(Outcome{operation.transfer.ticket, static_cast<std::uint32_t>(status), 0});
-  launch_or_hold(operation);
-  return operation.ready() ? advance(operation) : Step::waiting;
-}
-
-// Sends pieces to another host directly from the user's buffer, as long as the network has room.
-Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
-  const Terms& terms = operation.transfer.terms;
-  while (operation.transfer.next_offset < terms.bytes) {
-    const std::uint64_t bytes =
-        std::min<std::uint64_t>(fabric::remote_piece_bytes_max, terms.bytes - operation.transfer.next_offset);
-    Head head = envelope(Kind::piece, self_, operation.call.context_id, operation.call.tag);
-    head.set(Piece{bytes, 0, operation.transfer.next_offset, operation.transfer.ticket});
-    const Status status = engine_.send_from(operation.call.peer, head,
-                                            {operation.call.buffer.data() + operation.transfer.next_offset, bytes},
-                                            operation.sending.network_reads);
-    if (status == Status::again) return Step::retry;
-    if (status != Status::ok) break;  // died() completes the operation
-    operation.transfer.next_offset += bytes;
-  }
-  return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
-}
-
-// Sends pieces through bulk memory as long as there is room, if neither direct copies nor sends from the user's buffer
-// are possible.
-Step MessageRuntime::send_pieces(Operation& operation) noexcept {
-  const bool by_network =
-      engine_.is_remote(operation.call.peer) && operation.scattered == nullptr && !is_paged(operation);
-  if (by_network) return send_remote_pieces(operation);
-  const Terms& terms = operation.transfer.terms;
-  while (operation.transfer.next_offset < terms.bytes) {
-    const std::uint64_t bytes =
-        std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, terms.bytes - operation.transfer.next_offset);
-    if (!operation.sending.holds_piece) {
-      const auto place = engine_.bulk().allocate(bytes, operation.call.peer);
-      if (!place) return Step::retry;
-      copy_out(operation, operation.transfer.next_offset, engine_.bulk().at(*place), bytes);
-      operation.head = envelope(Kind::piece, self_, operation.call.context_id, operation.call.tag);
-      operation.head.set(Piece{bytes, place->value, operation.transfer.next_offset, operation.transfer.ticket});
-      operation.sending.holds_piece = true;
-    }
-    const Status status = engine_.send(operation.call.peer, operation.head, Lane::request);
-    if (status == Status::again) return Step::retry;
-    if (status != Status::ok) break;  // died() completes the operation
-    operation.sending.holds_piece = false;
-    operation.transfer.next_offset += bytes;
-  }
-  return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
 }
 
 Operation* MessageRuntime::outgoing(std::uint32_t source, Ticket ticket) noexcept {

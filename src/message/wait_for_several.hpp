@@ -175,17 +175,30 @@ struct WaitForAny {
   }
 };
 
-/// Waits until all requests are complete: for one group after the other. A thread that waits for some operations also
-/// advances those others on which peers depend (stepwise.hpp), so the order of the groups stops no peer.
-template <class List>
-void wait_for_all(List list) noexcept {
+/// Prepares requests to be advanced by this thread, in order, until `stop(operation, index)` returns true. Returns the
+/// runtime; null if all were settled before.
+template <class List, class Stop>
+MessageRuntime* adopt_until(const List& list, Stop&& stop) noexcept {
   MessageRuntime* runtime = nullptr;
   for (std::size_t i = 0; i < list.size(); ++i) {
     Operation* const operation = list.operation(i);
     if (operation == nullptr) continue;
     runtime = &operation->call.context->runtime();
     runtime->adopt(*operation);
+    if (stop(*operation, i)) break;
   }
+  return runtime;
+}
+template <class List>
+MessageRuntime* adopt_all(const List& list) noexcept {
+  return adopt_until(list, [](Operation&, std::size_t) { return false; });
+}
+
+/// Waits until all requests are complete: for one group after the other. A thread that waits for some operations also
+/// advances those others on which peers depend (stepwise.hpp), so the order of the groups stops no peer.
+template <class List>
+void wait_for_all(List list) noexcept {
+  MessageRuntime* const runtime = adopt_all(list);
   if (runtime == nullptr) return;
   using Wait = WaitForAll<List>;
   for (std::size_t first = 0; first < list.size(); first += Wait::count_max) {
@@ -200,20 +213,19 @@ void wait_for_all(List list) noexcept {
 /// Waits until one of the requests is complete. Returns its index, or list.size() if all were settled before.
 template <class List>
 std::size_t wait_for_any(List list) noexcept {
-  MessageRuntime* runtime = nullptr;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    Operation* const operation = list.operation(i);
-    if (operation == nullptr) continue;
-    runtime = &operation->call.context->runtime();
-    runtime->adopt(*operation);
-    // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
-    if (runtime->advance(*operation) == fabric::Step::done) {
-      list.settle(i);
-      runtime->finish_due_receives();
-      return i;
-    }
-  }
+  std::size_t complete = list.size();
+  // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
+  MessageRuntime* const runtime = adopt_until(list, [&complete](Operation& operation, std::size_t i) {
+    const bool is_done = operation.call.context->runtime().advance(operation) == fabric::Step::done;
+    if (is_done) complete = i;
+    return is_done;
+  });
   if (runtime == nullptr) return list.size();
+  if (complete != list.size()) {
+    list.settle(complete);
+    runtime->finish_due_receives();
+    return complete;
+  }
   WaitForAny<List> waiting{.runtime = *runtime, .list = list};
   runtime->engine().wait(waiting);
   runtime->finish_due_receives();

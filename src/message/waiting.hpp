@@ -3,8 +3,7 @@
 #include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
 
-#include <array>
-#include <span>
+#include <utility>
 
 namespace tonari::message {
 
@@ -29,10 +28,7 @@ inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fab
 /// Registers `sleeper` to be woken when the operation changes; null unregisters. Returns false if it is ready already.
 inline bool attach(MessageRuntime& runtime, Operation& operation, fabric::Sleeper* sleeper) noexcept {
   bool none_ready = true;
-  for_each_leaf(operation, [&](Operation& leaf) {
-    Operation* const one[] = {&leaf};
-    none_ready = runtime.attach(one, sleeper) && none_ready;
-  });
+  for_each_leaf(operation, [&](Operation& leaf) { none_ready = runtime.attach(leaf, sleeper) && none_ready; });
   return watch_shared(runtime.engine(), operation, sleeper) && none_ready;
 }
 
