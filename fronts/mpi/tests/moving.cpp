@@ -25,9 +25,7 @@ struct Turn {
 
   static Turn draw(unsigned number) {
     Turn turn{number, below(shared_random, test::ranks()), shared_random() % 3 == 0, Form::blocking, {}};
-#ifndef TEST_BLOCKING_ONLY
     turn.form = static_cast<Form>(below(shared_random, 3));
-#endif
     const int most = shared_random() % 8 == 0 ? 30000 : 60;
     for (int i = 0; i < test::ranks() * test::ranks(); ++i) turn.ints.push_back(4 * below(shared_random, most / 4));
     return turn;

@@ -142,9 +142,7 @@ struct Turn {
 
   static Turn draw(unsigned number) {
     Turn turn{number, below(test::ranks()), below(3) == 0, Form::blocking, below(2) == 0, below(2) == 0, nullptr, {}};
-#ifndef TEST_BLOCKING_ONLY
     turn.form = static_cast<Form>(below(3));
-#endif
     turn.type = &types[static_cast<std::size_t>(below(static_cast<int>(types.size())))];
     const int most = below(8) == 0 ? 5000 / test::ranks() : 20;
     for (int i = 0; i < test::ranks(); ++i) turn.counts.push_back(below(most));
