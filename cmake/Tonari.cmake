@@ -27,6 +27,9 @@ if(NOT TARGET PkgConfig::pmix)
   message(STATUS "PMIx 4 or later is not installed (libpmix-dev): tonari is built without joining by launchers")
 endif()
 
+# Options that pkg-config and mpicc add for programs that link libtonari.a.
+set(TONARI_LINK_PACKAGES "-lspdlog -lfmt -lsodium -llz4 -pthread")
+
 # The build tree has the layout of an installed tree, so programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
 set(TONARI_LIBEXEC_DIR ${PROJECT_BINARY_DIR}/libexec/tonari)

@@ -99,6 +99,12 @@ int MPI_Finalize(void) {
 """
 
 
+def libraries_of_tonari(program):
+    """Returns the names of the shared libraries of tonari that a program needs."""
+    dynamic = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"NEEDED.*\[(lib(?:mpi|tonari).*)\]", dynamic)
+
+
 class CommandTest(JobTest):
     def setUp(self):
         super().setUp()
@@ -562,10 +568,33 @@ class Tools(CommandTest):
         self.command("mpicc", "-c", "tool.c")
         subprocess.run(["ar", "rc", "libtool.a", "tool.o"], cwd=self.folder, check=True)
         self.built(TOOL, "-shared", "-fPIC", name="libshared.so")
-        for name, tool in (("object", ["tool.o"]), ("archive", ["libtool.a"]),
+        for name, tool in (("object", ["tool.o"]), ("archive", ["libtool.a"]), ("search", ["-L.", "-ltool"]),
                            ("shared", ["libshared.so", f"-Wl,-rpath,{self.folder}"])):
             with self.subTest(tool=name):
                 self.assertEqual(self.mpiexec("-n", 2, self.framed(SEND_THREE, *tool, name=name)), self.wanted)
+            if name == "shared":  # it needs the shared library of MPI
+                continue
+            with self.subTest(tool=name, mpi="static"):
+                program = self.framed(SEND_THREE, *tool, "-static-mpi", name=f"{name}-static")
+                self.assertEqual(libraries_of_tonari(program), [])
+                self.assertEqual(self.mpiexec("-n", 2, program), self.wanted)
+
+
+class Static(CommandTest):
+    def test_programs_that_contain_mpi_run(self):
+        for compiler, text, ranks, wanted in (("mpicc", WHO, 1, ["0 of 1 program 0"]), ("mpicxx", WHO_CXX, 2, ["0 1"])):
+            for option in ("-static-mpi", "-static_mpi"):
+                program = self.built(text, option, compiler=compiler)
+                self.assertEqual(libraries_of_tonari(program), [])
+                self.assertEqual(self.mpiexec("-n", ranks, program), (0, wanted, ""))
+            self.assertEqual(self.mpiexec("-n", ranks, "--apart", "network", program), (0, wanted, ""))
+            self.assertEqual(libraries_of_tonari(self.built(text, compiler=compiler)), ["libmpi_abi.so.1"])
+
+    def test_the_c_library_cannot_be_linked_into_programs(self):
+        (self.folder / "who.c").write_text(WHO)
+        for option in ("-static", "--static", "-static-pie"):
+            self.assertRegex(self.command("mpicc", option, "who.c", status=1), rf"^mpicc: {option}: .* -static-mpi")
+            self.command("mpicc", option, "-c", "who.c")
 
 
 if __name__ == "__main__":
