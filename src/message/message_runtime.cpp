@@ -16,7 +16,10 @@ using fabric::Step;
 namespace {
 
 // These two are called under the lock.
-bool is_own(const Operation* operation) noexcept { return operation->owner.thread == this_thread(); }
+bool is_own(const Operation* operation) noexcept {
+  operation_looks.add();
+  return operation->owner.thread == this_thread();
+}
 bool is_own_and_unfinished(const Operation& operation) noexcept {
   return is_own(&operation) && operation.progress.state.load(std::memory_order_relaxed) != State::complete;
 }

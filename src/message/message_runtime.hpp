@@ -6,6 +6,7 @@
 #include "message/detached.hpp"
 #include "message/host_collectives.hpp"
 #include "message/incoming.hpp"
+#include "message/looks.hpp"
 #include "message/operation.hpp"
 #include "message/operation_list.hpp"
 #include "message/posted.hpp"
@@ -92,6 +93,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
 
   /// Advances an operation as far as possible. Called by its owning thread.
   fabric::Step advance(Operation& operation) noexcept {
+    operation_looks.add();
     const bool is_short =
         operation.progress.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
         operation.head.kind == Kind::message_inline && operation.call.kind == Operation::Kind::receive &&

@@ -3,6 +3,7 @@
 #include "fabric/engine.hpp"
 #include "fabric/head.hpp"
 #include "message/heads.hpp"
+#include "message/looks.hpp"
 
 #include <tonari/message.hpp>
 
@@ -184,6 +185,7 @@ struct Operation {
   [[nodiscard]] Result<Envelope> result() const noexcept;
   /// True if the owning thread would find something to do.
   [[nodiscard]] bool ready() const noexcept {
+    operation_looks.add();
     const State now = progress.state.load(std::memory_order_acquire);  // pairs with become()
     if (now == State::complete) return true;
     if (call.kind == Kind::collective) [[unlikely]]

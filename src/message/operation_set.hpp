@@ -1,5 +1,6 @@
 #pragma once
 
+#include "message/looks.hpp"
 #include "message/operation.hpp"
 
 #include <cstddef>
@@ -36,6 +37,7 @@ class OperationSet {
     for (std::size_t looked = 0; looked < operations_.size(); ++looked, ++turn_) {
       if (turn_ >= operations_.size()) turn_ = 0;
       Operation* const operation = operations_[turn_];
+      operation_looks.add();
       if (!is_wanted(*operation)) continue;
       remove(*operation);
       ++turn_;

@@ -1,5 +1,7 @@
 #include "message/posted.hpp"
 
+#include "message/looks.hpp"
+
 #include <new>
 
 namespace tonari::message {
@@ -7,9 +9,11 @@ namespace tonari::message {
 namespace {
 
 Operation* first_in(const OperationList& list, const Key& key) noexcept {
-  Operation* each = list.front();
-  while (each != nullptr && key_of(*each) != key) each = each->links.next;
-  return each;
+  for (Operation* each = list.front(); each != nullptr; each = each->links.next) {
+    queue_looks.add();
+    if (key_of(*each) == key) return each;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -44,6 +48,7 @@ void PostedQueue::Table::grow() noexcept {
   std::unique_ptr<OperationList[]> wider(new (std::nothrow) OperationList[places_ * 2]);
   if (wider == nullptr) return;
   // A chain is divided between two places, so the elements of each keep their order.
+  queue_looks.add(count_);
   for_each([&](Operation& each) { wider[key_of(each).hash() >> (shift_ - 1)].push_back(each); });
   places_ *= 2;
   --shift_;

@@ -238,6 +238,7 @@ void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
 // Called by the progress lock's holder, the only thread that removes held operations.
 void MessageRuntime::retry() noexcept {
   if (held_count_.is_zero()) return;
+  wait_rounds.add();
   retry_blocked();
   const std::lock_guard guard(held_lock_);
   std::erase_if(held_replies_, [this](const Reply& reply) {
@@ -264,6 +265,7 @@ bool MessageRuntime::launch_held(int peer) noexcept {
   while (held_to_[index].load(std::memory_order_relaxed) != 0) {
     OperationList& list = held_[index].finishes.front() != nullptr ? held_[index].finishes : held_[index].messages;
     Operation* const operation = list.front();
+    operation_looks.add();
     list.remove(*operation);
     held_lock_.unlock();
     Status status = launch(*operation);

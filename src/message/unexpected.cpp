@@ -1,5 +1,7 @@
 #include "message/unexpected.hpp"
 
+#include "message/looks.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -73,6 +75,7 @@ std::size_t UnexpectedQueue::skip(std::size_t at, const Key& key, std::size_t sh
   while (at < keys_.size()) {
     const std::size_t count = keys_.contiguous(at);
     const std::size_t found = first_equal(&keys_[at], count, pack(key) & mask, mask);
+    queue_looks.add(found);
     at += found;
     if (found != count) break;
   }
@@ -83,6 +86,7 @@ UnexpectedQueue::Position UnexpectedQueue::scan(const Operation& receive) const 
   const std::size_t shape = shape_of(receive);
   const Key key = key_of(receive);
   for (std::size_t at = skip(first_, key, shape); at < heads_.size(); at = skip(at + 1, key, shape)) {
+    queue_looks.add();
     if (heads_[at].kind != hole && key_of(heads_[at], shape) == key) return static_cast<Position>(at);
   }
   return none;
@@ -120,6 +124,7 @@ void UnexpectedQueue::remove(Position position) noexcept {
 }
 
 void UnexpectedQueue::close_holes() noexcept {
+  queue_looks.add(heads_.size() - first_);
   std::size_t to = 0;
   for (std::size_t at = first_; at < heads_.size(); ++at) {
     if (heads_[at].kind == hole) continue;
@@ -167,6 +172,7 @@ void UnexpectedQueue::Index::build(const UnexpectedQueue& queue, std::size_t sha
   }
   shift_ = 64 - std::countr_zero(places);
   count_ = 0;
+  queue_looks.add(queue.heads_.size() - queue.first_);
   for (std::size_t at = queue.first_; at < queue.heads_.size(); ++at) {
     if (queue.heads_[at].kind != hole) append(static_cast<Position>(at), key_of(queue.heads_[at], shape));
   }
@@ -212,9 +218,11 @@ void UnexpectedQueue::Index::remove(Position position, const Key& key) noexcept 
 
 UnexpectedQueue::Position UnexpectedQueue::Index::find(const UnexpectedQueue& queue, const Key& key,
                                                        std::size_t shape) const noexcept {
-  Position at = places_[key.hash() >> shift_];
-  while (at != none && key_of(queue.heads_[at], shape) != key) at = links_[at].next;
-  return at;
+  for (Position at = places_[key.hash() >> shift_]; at != none; at = links_[at].next) {
+    queue_looks.add();
+    if (key_of(queue.heads_[at], shape) == key) return at;
+  }
+  return none;
 }
 
 }  // namespace tonari::message

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "message/looks.hpp"
 #include "message/message_runtime.hpp"
 #include "message/waiting.hpp"
 
@@ -54,6 +55,7 @@ struct WaitForAll {
     return false;
   }
   fabric::Step step() noexcept {
+    wait_rounds.add();
     advance_changed();
     for_each(collectives, [this](Operation& operation, std::size_t bit) { advance(operation, bit); });
     try_blocked();
@@ -61,6 +63,7 @@ struct WaitForAll {
     return runtime.advance_stepwise(blocked != 0 ? fabric::Step::retry : fabric::Step::waiting);
   }
   [[nodiscard]] bool ready() noexcept {
+    wait_rounds.add();
     if (changes.count.load(std::memory_order_acquire) != changes_seen) return true;
     bool is_ready = false;
     for_each(collectives, [&](Operation& operation, std::size_t) { is_ready = is_ready || operation.ready(); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "message/looks.hpp"
 #include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
 
@@ -48,10 +49,14 @@ struct WaitForOne {
   job::Wait what;
 
   fabric::Step step() noexcept {
+    wait_rounds.add();
     const fabric::Step step = runtime.advance(operation);
     return step == fabric::Step::done ? step : runtime.advance_stepwise(step);
   }
-  [[nodiscard]] bool ready() const noexcept { return operation.ready() || runtime.stepwise_ready(); }
+  [[nodiscard]] bool ready() const noexcept {
+    wait_rounds.add();
+    return operation.ready() || runtime.stepwise_ready();
+  }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     const bool none_ready = message::attach(runtime, operation, sleeper);
     return runtime.attach_stepwise(sleeper) && none_ready;
