@@ -1,5 +1,6 @@
 #include "../support/layouts.hpp"
 #include "../support/random.hpp"
+#include "fabric/bulk.hpp"
 #include "message/layout_cursor.hpp"
 #include "message/layout_transfer.hpp"
 
@@ -8,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <span>
@@ -308,6 +310,29 @@ TEST(LayoutTransfers, WriteAndReadAnyPart) {
       ASSERT_TRUE(memory.memory() == expected.memory());
     });
   }
+}
+
+// Whole blocks are packed in two ways, which are both measured in the first blocks of some long messages.
+TEST(LayoutTransfers, PackMessagesBlockByBlock) {
+  constexpr std::size_t block_bytes = fabric::bulk_tail_bytes_max;
+  many_times(200, [&](test::Random& random, LayoutMaker&) {
+    const std::size_t run = test::between(random, 1, 5000);
+    const std::size_t stride = run + test::between(random, 1, 100);
+    const std::size_t runs = test::between(random, 1, 10 * block_bytes / run);
+    std::vector<std::byte> memory = test::pattern(runs * stride, random());
+    LayoutCursor cursor(memory.data(), runs, run, static_cast<std::ptrdiff_t>(stride));
+    std::vector<std::byte> expected(cursor.bytes());
+    for (std::size_t i = 0; i < runs; ++i) std::copy_n(&memory[i * stride], run, &expected[i * run]);
+    std::vector<std::byte> block(block_bytes);
+    // Some messages end early.
+    const std::size_t sent = test::chance(random, 80) ? cursor.bytes() : test::between(random, 1, cursor.bytes());
+    for (std::size_t done = 0; done < sent; done += block_bytes) {
+      const std::size_t part = std::min(block_bytes, sent - done);
+      message::pack_to_shared(cursor, done, block.data(), part);
+      ASSERT_TRUE(std::equal(&block[0], &block[0] + part, &expected[done]))
+          << run << " of " << stride << " at " << done;
+    }
+  });
 }
 
 TEST(LayoutTransfers, ReportLongRunsThatAreNotAccessible) {
