@@ -21,7 +21,8 @@ class Starting(CommandTest):
 
     def test_the_number_of_ranks(self):
         program = self.built(WHO)
-        for option in (["-n", 2], ["-np", 2], ["--np", 2], ["--ranks", 2], ["--ranks=2"]):
+        for option in (["-n", 2], ["-np", 2], ["-c", 2], ["--np", 2], ["--ranks", 2], ["--ranks=2"], ["--np=2"],
+                       ["-ppn", 2], ["--map-by", "ppr:2:node"]):
             self.assertEqual(self.mpiexec(*option, program)[1:], (["0 of 2 program 0", "1 of 2 program 0"], ""))
         for number in ("0", "-1", "x", ""):
             self.assertEqual(self.refused("-n", number, program),
@@ -35,7 +36,7 @@ class Starting(CommandTest):
     def test_variables(self):
         program = self.built(WHO)
         for option in (["-env", "GIVEN", "a b"], ["-genv", "GIVEN", "a b"], ["-x", "GIVEN=a b"], ["--env=GIVEN=a b"],
-                       ["--env", "GIVEN=a b"]):
+                       ["--env", "GIVEN=a b"], ["-env", "GIVEN=a b"], ["-genv", "GIVEN=a b"]):
             self.assertEqual(self.mpiexec("-n", 1, *option, program), (0, ["0 of 1 program 0 GIVEN=a b"], ""))
         here = self.environment(GIVEN="here")
         for option in (["-x", "GIVEN"], ["-envlist", "GIVEN"], ["-genvlist", "HOME,GIVEN"]):
@@ -124,6 +125,63 @@ class Starting(CommandTest):
             self.assertEqual(words[-2:], ["./prog", "x"])
         self.assertEqual(self.refused("-hostfile", "none", "./prog"), "mpiexec: cannot read the file of hosts none")
 
+    def test_ranks_of_a_host_are_limited(self):
+        here = self.with_open_mpi()
+        for words, hosts in ((["-ppn", 2], "one:2,two:2,three:2"), (["-n", 4, "-ppn", 2], "one:2,two:2"),
+                             (["-n", 3, "--map-by", "ppr:2:node"], "one:2,two:1"),
+                             (["-n", 3, "-perhost", 4], "one:3"), (["-n", 9, "--npernode", 2], "one:3,two:3,three:3")):
+            status, output, error = self.start_mpiexec("-host", "one,two,three", *words, "./prog", env=here).end()
+            self.assertEqual((status, error), (0, ""))
+            words = output.splitlines()
+            self.assertEqual(words[words.index("--host") + 1], hosts)
+        for number in ("0", "x"):
+            self.assertEqual(self.refused("-ppn", number, "./prog"),
+                             f"mpiexec: -ppn needs a number of ranks from 1 on, not '{number}'")
+
+    def test_a_file_of_programs(self):
+        self.built(WHO)
+        file = self.folder / "programs"
+        file.write_text("# two programs\n\n-n 1 -wdir '" + str(self.folder) + "' ./program \"a  b\" \\'\n"
+                        f"  -n 2 -env GIVEN 1 {self.folder}/program -n")
+        self.assertEqual(self.mpiexec("-genv", "GIVEN", "all", "-configfile", file),
+                         (0, ["0 of 3 program 0 <a  b> <'> GIVEN=all", "1 of 3 program 1 <-n> GIVEN=1",
+                              "2 of 3 program 1 <-n> GIVEN=1"], ""))
+        self.assertEqual(self.refused("-configfile", file, "x"),
+                         f"mpiexec: -configfile {file} must be the end of the command line")
+        self.assertEqual(self.refused("-configfile", "none"), "mpiexec: cannot read the file none of -configfile")
+        file.write_text("# nothing\n")
+        self.assertEqual(self.refused("-configfile", file), "mpiexec: no program was given")
+        file.write_text("./a 'b\n")
+        self.assertEqual(self.refused("-configfile", file), f"mpiexec: -configfile {file}: a quote is not closed: ./a 'b")
+
+    def test_options_that_cannot_matter_are_ignored(self):
+        program = self.built(WHO)
+        self.assertEqual(self.mpiexec("-n", 1, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self", "-mca",
+                                      "pml", "ob1", "-genvall", "-q", "--map-by", "slot", "-map-by", "core", "-bind-to",
+                                      "none", "--bind-to=hwthread", program), (0, ["0 of 1 program 0"], ""))
+        self.assertEqual(self.refused("--mca", "btl"), "mpiexec: --mca needs a name and a value")
+
+    def test_options_that_place_ranks_otherwise_are_named_in_one_line(self):
+        program = self.built(WHO)
+        got = self.mpiexec("-n", 1, "--map-by", "numa", "-bind-to", "socket", "--rank-by", "core", "-v", "-iface", "eth0",
+                           "--cpus-per-proc", 2, "--report-bindings", program)
+        self.assertEqual(got, (0, ["0 of 1 program 0"],
+                               "mpiexec: warning: tonari ignores --map-by numa, -bind-to socket, --rank-by core, -v, "
+                               "-iface eth0, --cpus-per-proc 2, --report-bindings: ranks are placed in order, and bound "
+                               "to a core each or not at all\n"))
+        self.assertEqual(self.refused("--map-by", "x", program), "mpiexec: --map-by takes slot, core, node, socket, numa "
+                                                                 "or ppr:N:node, not 'x'")
+
+    def test_a_rank_that_needs_several_cores_is_bound_to_none(self):
+        allowed = lambda *words: self.mpiexec("-n", 1, *words, "grep", "Cpus_allowed_list", "/proc/self/status")[1]
+        every = subprocess.run(["grep", "Cpus_allowed_list", "/proc/self/status"], capture_output=True, text=True,
+                               check=True).stdout.splitlines()
+        for words in (["--map-by", "slot:PE=2", "--bind-to", "core"], ["-map-by", "ppr:1:node:pe=2", "-bind-to", "core"],
+                      ["--cpus-per-rank", 2], ["--bind-to", "numa"]):
+            self.assertEqual(allowed(*words), every)
+        if os.cpu_count() > 1:
+            self.assertNotEqual(allowed("--bind-to", "core"), every)
+
     def test_several_programs_share_one_list_of_hosts(self):
         here = self.with_open_mpi()
         job = self.start_mpiexec("-host", "one,two", "-n", 2, "./a", ":", "-H", "one:2,two", "-n", 2, "./b", env=here)
@@ -159,7 +217,7 @@ class Starting(CommandTest):
         self.assertEqual(self.refused("-n", 2), "mpiexec: no program was given")
         for option in ("-n", "-host", "-f", "-env", "-x", "-wdir", "-bind-to", "-timeout", "--apart", "-initial-errhandler"):
             self.assertRegex(self.refused(option), f"^mpiexec: {option} needs ")
-        self.assertIn("takes core or none", self.refused("-bind-to", "socket", "./prog"))
+        self.assertIn("takes core or none", self.refused("-bind-to", "moon", "./prog"))
         status, output, error = self.mpiexec()
         self.assertEqual((status, output, error.splitlines()[0][:14]), (2, [], "Usage: mpiexec"))
         self.assertEqual(self.mpiexec("-help")[2], "")
