@@ -165,7 +165,7 @@ const std::array table{
 constexpr auto runtime_names = std::to_array<std::string_view>(
     {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_FAR", "TONARI_FAR_KEEPER", "TONARI_BIN",
      "TONARI_TEST_BIN", "TONARI_TEST_NETWORK", "TONARI_TEST_DEVICES", "TONARI_TEST_SLOWNESS", "TONARI_SOAK",
-     "TONARI_MPI_CC", "TONARI_MPI_CXX", "TONARI_MPI_APPNUM", "TONARI_MPI_INITIAL_ERRHANDLER"});
+     "TONARI_SEED", "TONARI_MPI_CC", "TONARI_MPI_CXX", "TONARI_MPI_APPNUM", "TONARI_MPI_INITIAL_ERRHANDLER"});
 
 constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings; UCX reads them (fabric/ucx/worker.cpp)
 

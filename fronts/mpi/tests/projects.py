@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "tonari" / "mpi"
 PYTHON = CACHE / "python" / "bin" / "python"
@@ -71,7 +72,7 @@ def require(project):
 def built(project, mpi, recipe):
     """Returns a folder with a copy of a project's source, built with an MPI by `recipe(folder, mpi)`.
 
-    The folder is kept for later runs of this and of other build trees.
+    The folder is kept for later runs of this and of other build trees, until newer ones have replaced it.
     """
     require(project)
     key = hashlib.sha256((mpi.identity + inspect.getsource(recipe)).encode()).hexdigest()[:12]
@@ -85,7 +86,24 @@ def built(project, mpi, recipe):
             shutil.copytree(CACHE / project, part, symlinks=True)
             recipe(part, mpi)
             part.rename(folder)
+    folder.touch()
+    remove_old_builds(folder.parent, f"{project}-{mpi.name}-")
     return folder
+
+
+def remove_old_builds(parent, beginning, kept=4):
+    """Removes the builds of a project with an MPI, except the last ones and builds that were used a short time ago."""
+    last_use = lambda folder: folder.stat().st_mtime
+    folders = [each for each in parent.glob(f"{beginning}*") if each.is_dir() and not each.suffix]
+    for folder in sorted(folders, key=last_use, reverse=True)[kept:]:
+        if time.time() - last_use(folder) < 7200:
+            continue  # a test of another build tree may be running it
+        with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue  # another test builds it
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def shell(folder, *command, **environment):
