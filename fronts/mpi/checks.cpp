@@ -14,7 +14,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 namespace tonari::mpi {
 
@@ -74,11 +73,7 @@ int bad_handle_number(Function function, const Holder& holder, const char* argum
                     argument, handle == number_of(MPI_COMM_WORLD) ? "MPI_COMM_WORLD" : "MPI_COMM_SELF")
             .c_str());
   }
-  const bool begins_with_vowel = std::string_view("aeiou").find(what[0]) != std::string_view::npos;
-  return report(function, holder, code,
-                fmt::format("{} must be {} {}, but it is {}", argument, begins_with_vowel ? "an" : "a", what,
-                            describe_handle(handle))
-                    .c_str());
+  return report(function, holder, code, wrong_handle_text(argument, what, handle).c_str());
 }
 
 int bad_type(Function function, const Holder& holder, const char* argument, MPI_Datatype type) noexcept {

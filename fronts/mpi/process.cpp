@@ -7,6 +7,7 @@
 #include "mpi/foreign_launcher.hpp"
 #include "mpi/messages/ending.hpp"
 #include "mpi/predefined.hpp"
+#include "mpi/requests/awaited.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -59,8 +60,7 @@ Process::Process(int thread_level)
     : job_(job::Session::of_process(job::Session::User::front)),
       runtime_(message::MessageRuntime::of(job_.session())),
       thread_level_(thread_level) {
-  job_.session().name_calls_with(
-      []() noexcept { return std::string_view(function_names[static_cast<std::size_t>(current_function)]); });
+  job_.session().name_calls_with(&describe_call);
 }
 
 void Process::join(int thread_level) {
@@ -126,6 +126,7 @@ void Process::at_exit() noexcept {
     delete std::exchange(joined, nullptr);
     return;
   }
+  if (std::getenv("TONARI_JOIN") != nullptr) return;  // `tonari run` says so
   std::fprintf(stderr, "tonari: rank %d exits without %s\n", joined->job_.rank().value(),
                phase() == Phase::running ? "MPI_Finalize" : "MPI_Session_finalize");
 }

@@ -13,11 +13,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace tonari::mpi {
 
 using Request = MPI_ABI_Request;
+enum class Function : unsigned short;  // names.hpp
 
 /// The part of requests that do more than wait for one operation of the runtime. The calls come from the thread that
 /// waits for the request or tests it. A Failure that one throws becomes the result of the request.
@@ -79,9 +81,10 @@ struct MPI_ABI_Request : tonari::mpi::Object {
   tonari::Request running;                        ///< The operation that it waits for now.
   tonari::Result<tonari::Envelope> result;        ///< The result of a complete request.
   tonari::mpi::Ref<tonari::mpi::Comm> comm;       ///< Its error handler hears of errors. Null: MPI_COMM_SELF's does.
-  std::size_t buffer_bytes = 0;                   ///< Room of a receive, for the text of an error.
+  std::span<const std::byte> buffer;              ///< The data of a message, see Buffer::place().
   std::unique_ptr<tonari::mpi::Failure> failure;  ///< Thrown by `conduct`.
   Kind kind;
+  tonari::mpi::Function function{};  ///< The function that started a collective, for `tonari status`.
   bool is_persistent = false;
   bool is_active = true;     ///< False between the completion of a persistent request and its next start.
   bool is_complete = false;  ///< Known to be complete.

@@ -66,7 +66,7 @@ class CallName {
   [[nodiscard]] std::string get() const;
 
  private:
-  static constexpr std::size_t words = 4;
+  static constexpr std::size_t words = 12;
   std::array<std::atomic<std::uint64_t>, words> text_{};  // relaxed: for people who look at the job
 };
 

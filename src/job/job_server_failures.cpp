@@ -87,7 +87,9 @@ void JobServer::process_ended(int rank) {
     return;
   }
   if (ending.signal == 0) {
-    text += " without leaving the job: before a rank exits, it must destroy its tonari::Job, or call MPI_Finalize";
+    text +=
+        " without leaving the job: before a rank exits, it must destroy its tonari::Job, or call MPI_Finalize or "
+        "MPI_Session_finalize";
   }
   const Others others = others_than(rank);  // counted before the other ranks learn of the death
   arena_.mark_dead(rank, ending.signal, ending.status);

@@ -80,9 +80,7 @@ struct WaitForAll {
   void slow() noexcept {
     bool told = false;
     for_each(open, [&](Operation& operation, std::size_t) {
-      for_each_leaf(operation, [&](Operation& leaf) {
-        if (!std::exchange(told, true)) runtime.waits_long(leaf, wait_of(leaf));
-      });
+      if (!std::exchange(told, true)) tell_long_wait(runtime, operation, wait_of(operation));
     });
   }
 
@@ -163,9 +161,7 @@ struct WaitForAny {
   void slow() noexcept {
     bool told = false;
     for_each([&](Operation& operation) {
-      for_each_leaf(operation, [&](Operation& leaf) {
-        if (!std::exchange(told, true)) runtime.waits_long(leaf, wait_of(leaf));
-      });
+      if (!std::exchange(told, true)) tell_long_wait(runtime, operation, wait_of(operation));
     });
   }
 

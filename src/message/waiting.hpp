@@ -42,6 +42,15 @@ inline job::Wait wait_of(const Operation& operation) noexcept {
   }
 }
 
+/// Reports to `tonari status` that a thread has waited long for an operation.
+inline void tell_long_wait(MessageRuntime& runtime, Operation& operation, job::Wait what) noexcept {
+  bool told = false;
+  for_each_leaf(operation, [&](Operation& leaf) {
+    if (!std::exchange(told, true)) runtime.waits_long(leaf, what);
+  });
+  if (!told) runtime.waits_long(Rank::any.value(), Tag::any.value(), what);
+}
+
 /// The argument of fabric::Engine::wait that describes a wait for one operation.
 struct WaitForOne {
   MessageRuntime& runtime;
@@ -61,13 +70,7 @@ struct WaitForOne {
     const bool none_ready = message::attach(runtime, operation, sleeper);
     return runtime.attach_stepwise(sleeper) && none_ready;
   }
-  void slow() noexcept {
-    bool told = false;
-    for_each_leaf(operation, [&](Operation& leaf) {
-      if (!std::exchange(told, true)) runtime.waits_long(leaf, what);
-    });
-    if (!told) runtime.waits_long(Rank::any.value(), Tag::any.value(), what);
-  }
+  void slow() noexcept { tell_long_wait(runtime, operation, what); }
 };
 
 /// The same for a collective on a board.

@@ -31,7 +31,12 @@ void check_intra(const Comm& comm) {
 }
 
 Datatype& check_type(Datatype* type, const char* name) {
-  if (type == nullptr) throw Failure(MPI_ERR_TYPE, fmt::format("{} is no datatype: it was freed, or never made", name));
+  if (type == nullptr) {
+    throw Failure(MPI_ERR_TYPE,
+                  fmt::format("{} must be a datatype, but it is MPI_DATATYPE_NULL, or was freed, or never "
+                              "made",
+                              name));
+  }
   if (type->is_committed) return *type;
   throw Failure(MPI_ERR_TYPE, fmt::format("{} ({}) was not committed: call MPI_Type_commit first", name,
                                           type->name.empty() ? "a derived datatype" : type->name.c_str()));
@@ -61,7 +66,7 @@ void check_array(const Counts& array, const char* name) {
 }
 
 void check_counts(const Counts& counts, int ranks, const char* name) {
-  if (ranks > 0) check_array(counts, name);
+  if (ranks > 0) check_array(counts, fmt::format("{}s", name).c_str());
   for (int rank = 0; rank < ranks; ++rank) check_count(counts[rank], name, rank);
 }
 

@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "mpi/collectives/combining.hpp"
+#include "mpi/environment/handle_names.hpp"
 
 #include <fmt/format.h>
 
@@ -16,9 +17,7 @@ void op_create(UserFunction user_fn, int commute, MPI_Op* op) {
 
 void op_free(MPI_Op* op) {
   Op* const freed = find(*op);
-  if (freed == nullptr) {
-    throw Failure(MPI_ERR_OP, fmt::format("op ({:#x}) is no operation: it was freed, or never made", number_of(*op)));
-  }
+  if (freed == nullptr) fail_handle(MPI_ERR_OP, "op", "operation", *op);
   if (freed->is_predefined()) throw Failure(MPI_ERR_OP, fmt::format("op is {}, which cannot be freed", freed->name));
   (void)Ref<Op>::adopt(freed);
   *op = MPI_OP_NULL;

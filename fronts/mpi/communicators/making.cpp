@@ -2,7 +2,9 @@
 #include "message/creation.hpp"
 #include "mpi/communicators/new_comm.hpp"
 #include "mpi/environment/error_handlers.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/environment/info_env.hpp"
+#include "mpi/environment/object_names.hpp"
 #include "mpi/process.hpp"
 #include "mpi/request.hpp"
 
@@ -58,8 +60,8 @@ void start_duplicate(Comm& comm, const Hints& hints, MPI_Comm* newcomm, MPI_Requ
 
 void check_leader(const Comm& comm, const char* argument, int leader) {
   if (leader >= 0 && leader < comm.size()) return;
-  throw Failure(MPI_ERR_RANK,
-                fmt::format("{} is {}: the ranks of its communicator are 0 to {}", argument, leader, comm.size() - 1));
+  throw Failure(MPI_ERR_RANK, fmt::format("{} is {}: the ranks of {}, the local communicator, are 0 to {}", argument,
+                                          leader, description(comm), comm.size() - 1));
 }
 
 void check_tag(int tag) {
@@ -130,10 +132,11 @@ void intercomm_create(Comm& local_comm, int local_leader, MPI_Comm peer_comm, in
   message::Bridge bridge;
   if (local_comm.rank() == local_leader) {
     Comm* const peer = find(peer_comm);
-    if (peer == nullptr) throw Failure(MPI_ERR_COMM, "peer_comm is no communicator, and this rank is the local leader");
+    if (peer == nullptr) fail_handle(MPI_ERR_COMM, "peer_comm, on the local leader,", "communicator", peer_comm);
     if (!peer->is_peer(remote_leader)) {
-      throw Failure(MPI_ERR_RANK, fmt::format("remote_leader is {}: the ranks of peer_comm are 0 to {}", remote_leader,
-                                              peer->peers - 1));
+      throw Failure(MPI_ERR_RANK,
+                    fmt::format("remote_leader is {}: the ranks of {}, the peer communicator, are 0 to {}",
+                                remote_leader, description(*peer), peer->peers - 1));
     }
     bridge = {peer->context.get(), remote_leader};
   }
@@ -147,7 +150,8 @@ void intercomm_create_from_groups(Group& local_group, int local_leader, Group& r
   if (!is_running()) throw Failure(MPI_ERR_SESSION, "no session exists: call MPI_Session_init first");
   const auto leader = [](const Group& group, int rank, const char* argument) {
     if (rank >= 0 && rank < group.ranks.size()) return group.ranks.at(Rank{rank});
-    throw Failure(MPI_ERR_RANK, fmt::format("{} is {}: its group has {} ranks", argument, rank, group.ranks.size()));
+    throw Failure(MPI_ERR_RANK, fmt::format("{} is {}: its group has {} rank{}", argument, rank, group.ranks.size(),
+                                            group.ranks.size() == 1 ? "" : "s"));
   };
   const JobRank mine = leader(local_group, local_leader, "local_leader");
   const JobRank other = leader(remote_group, remote_leader, "remote_leader");
@@ -173,7 +177,7 @@ void intercomm_merge(Comm& intercomm, int high, MPI_Comm* newintracomm) {
 
 void comm_free(MPI_Comm* comm) {
   Comm* const found = find(*comm);
-  if (found == nullptr) throw Failure(MPI_ERR_COMM, "comm is no communicator: it was freed, or never made");
+  if (found == nullptr) fail_handle(MPI_ERR_COMM, "comm", "communicator", *comm);
   if (number_of(*comm) < first_address) throw Failure(MPI_ERR_COMM, "comm is predefined: MPI_Finalize frees it");
   delete_attributes(found->attributes, *comm);
   (void)Ref<Comm>::adopt(found);

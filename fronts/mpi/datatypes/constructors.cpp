@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "mpi/datatypes/derived.hpp"
+#include "mpi/environment/handle_names.hpp"
 
 #include <fmt/format.h>
 
@@ -204,8 +205,7 @@ void type_create_struct(MPI_Count count, Counts array_of_blocklengths, const MPI
   for (MPI_Count i = 0; i < count; ++i) {
     Datatype* const type = find(array_of_types[i]);
     if (type == nullptr) {
-      throw Failure(MPI_ERR_TYPE, fmt::format("array_of_types[{}] ({:#x}) is no datatype: it was freed, or never made",
-                                              i, number_of(array_of_types[i])));
+      fail_handle(MPI_ERR_TYPE, fmt::format("array_of_types[{}]", i), "datatype", array_of_types[i]);
     }
     refuse_absent(*type, "a type of array_of_types");
     construction.add(*type);

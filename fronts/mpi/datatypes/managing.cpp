@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "mpi/datatypes/derived.hpp"
+#include "mpi/environment/handle_names.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +12,7 @@ namespace {
 Datatype& find_or_refuse(MPI_Datatype handle) {
   Datatype* const type = find(handle);
   if (type != nullptr) return *type;
-  throw Failure(MPI_ERR_TYPE,
-                fmt::format("datatype ({:#x}) is no datatype: it was freed, or never made", number_of(handle)));
+  fail_handle(MPI_ERR_TYPE, "datatype", "datatype", handle);
 }
 
 }  // namespace

@@ -140,9 +140,13 @@ std::string call_text(Function function, const Holder& holder) {
 }
 
 std::string place() {
-  Process* const process = Process::current();
-  return process == nullptr ? ""
-                            : fmt::format("rank {} on {}: ", process->job().rank().value(), process->job().host_name());
+  if (Process* const process = Process::current()) {
+    return fmt::format("rank {} on {}: ", process->job().rank().value(), process->job().host_name());
+  }
+  for (const char* const name : {"TONARI_RANK", "PMIX_RANK"}) {  // before MPI_Init and after MPI_Finalize
+    if (const char* const rank = std::getenv(name)) return fmt::format("rank {}: ", rank);
+  }
+  return "";
 }
 
 void end_job(Function function, const std::string& text) noexcept {

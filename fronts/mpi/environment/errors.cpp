@@ -1,6 +1,7 @@
 #include "functions.hpp"
 #include "mpi/environment/error_codes.hpp"
 #include "mpi/environment/error_handlers.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/last_error.hpp"
 #include "mpi/text.hpp"
 
@@ -100,8 +101,7 @@ void session_call_errhandler(Session& session, int errorcode) {
 
 void errhandler_free(MPI_Errhandler* errhandler) {
   Errhandler* const handler = find(*errhandler);
-  if (handler == nullptr)
-    throw Failure(MPI_ERR_ERRHANDLER, "*errhandler is no error handler: it was freed, or never made");
+  if (handler == nullptr) fail_handle(MPI_ERR_ERRHANDLER, "errhandler", "error handler", *errhandler);
   // Programs may free predefined handlers that MPI_Comm_get_errhandler returned.
   *errhandler = MPI_ERRHANDLER_NULL;
   if (!is_predefined(*handler)) Ref<Errhandler>::adopt(handler);

@@ -1,4 +1,5 @@
 #include "functions.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/process.hpp"
 
 #include <fmt/format.h>
@@ -112,7 +113,7 @@ void group_rank(Group& group, int* rank) {
 
 void group_free(MPI_Group* group) {
   Group* const object = find(*group);
-  if (object == nullptr) throw Failure(MPI_ERR_GROUP, "*group is no group: it was freed, or never made");
+  if (object == nullptr) fail_handle(MPI_ERR_GROUP, "group", "group", *group);
   // Programs free every group that the functions below return, empty ones, too.
   const bool is_predefined = *group == MPI_GROUP_EMPTY;
   *group = MPI_GROUP_NULL;

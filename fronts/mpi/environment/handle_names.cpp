@@ -1,7 +1,9 @@
 #include "mpi/environment/handle_names.hpp"
 
 #include "mpi/environment/object_names.hpp"
+#include "mpi/message.hpp"
 #include "mpi/predefined.hpp"
+#include "mpi/request.hpp"
 
 #include <fmt/format.h>
 
@@ -51,17 +53,29 @@ std::string_view kind_at(std::uintptr_t address) noexcept {
     case Session::word: return "a session";
     case Win::word: return "a window";
     case File::word: return "a file";
+    case Request::word: return "a request";
+    case Message::word: return "a message";
     default: return {};
   }
 }
 
 }  // namespace
 
-std::string describe_handle(std::uintptr_t handle) {
+std::string wrong_handle_text(std::string_view argument, std::string_view what, std::uintptr_t handle) {
+  const bool begins_with_vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
+  const std::string_view how_ended = what == "request"   ? "completed or freed"
+                                     : what == "message" ? "received"
+                                     : what == "session" ? "finalised"
+                                                         : "freed";
+  return fmt::format("{} must be {} {}, but it is {}", argument, begins_with_vowel ? "an" : "a", what,
+                     describe_handle(handle, how_ended));
+}
+
+std::string describe_handle(std::uintptr_t handle, std::string_view how_ended) {
   if (handle == 0) return "0: the variable was never set";
   if (handle >= first_address) {
     const std::string_view kind = kind_at(handle);
-    return kind.empty() ? fmt::format("{:#x}, which was freed or never made", handle)
+    return kind.empty() ? fmt::format("{:#x}, which was {}, or never made", handle, how_ended)
                         : fmt::format("{:#x}, which is {}", handle, kind);
   }
   if (const auto found = std::ranges::find(named, handle, &Named::number); found != named.end()) {

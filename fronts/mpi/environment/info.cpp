@@ -1,4 +1,5 @@
 #include "functions.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/environment/info_env.hpp"
 #include "mpi/text.hpp"
 
@@ -66,7 +67,7 @@ void info_dup(Info& info, MPI_Info* newinfo) {
 
 void info_free(MPI_Info* info) {
   Info* const object = find(*info);
-  if (object == nullptr) throw Failure(MPI_ERR_INFO, "*info is no info object: it was freed, or never made");
+  if (object == nullptr) fail_handle(MPI_ERR_INFO, "info", "info object", *info);
   refuse_change(*object);
   *info = MPI_INFO_NULL;
   Ref<Info>::adopt(object);

@@ -1,6 +1,7 @@
 #include "mpi/environment/object_names.hpp"
 
 #include "functions.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/text.hpp"
 
 #include <fmt/format.h>
@@ -49,14 +50,14 @@ void type_set_name(Datatype& datatype, const char* type_name) { set_name(datatyp
 void comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
   if (comm == MPI_COMM_NULL) return give_text("MPI_COMM_NULL", comm_name, MPI_MAX_OBJECT_NAME, resultlen);
   const Comm* const found = find(comm);
-  if (found == nullptr) throw Failure(MPI_ERR_COMM, "comm is no communicator: it was freed, or never made");
+  if (found == nullptr) fail_handle(MPI_ERR_COMM, "comm", "communicator", comm);
   give_text(name_of(*found), comm_name, MPI_MAX_OBJECT_NAME, resultlen);
 }
 
 void type_get_name(MPI_Datatype datatype, char* type_name, int* resultlen) {
   if (datatype == MPI_DATATYPE_NULL) return give_text("MPI_DATATYPE_NULL", type_name, MPI_MAX_OBJECT_NAME, resultlen);
   const Datatype* const found = find(datatype);
-  if (found == nullptr) throw Failure(MPI_ERR_TYPE, "datatype is no datatype: it was freed, or never made");
+  if (found == nullptr) fail_handle(MPI_ERR_TYPE, "datatype", "datatype", datatype);
   give_text(name_of(*found), type_name, MPI_MAX_OBJECT_NAME, resultlen);
 }
 

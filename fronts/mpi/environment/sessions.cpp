@@ -1,4 +1,5 @@
 #include "functions.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/environment/info_env.hpp"
 #include "mpi/messages/attached_buffer.hpp"
 #include "mpi/process.hpp"
@@ -65,7 +66,7 @@ void session_init(Info* info, Errhandler& errhandler, MPI_Session* session) {
 
 void session_finalize(MPI_Session* session) {
   Session* const object = find(*session);
-  if (object == nullptr) throw Failure(MPI_ERR_SESSION, "*session is no session: it was finalised, or never made");
+  if (object == nullptr) fail_handle(MPI_ERR_SESSION, "session", "session", *session);
   *session = MPI_SESSION_NULL;
   drop_buffer(*object->buffer);
   Ref<Session>::adopt(object);

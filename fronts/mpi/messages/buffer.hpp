@@ -29,6 +29,10 @@ class Buffer {
 
   /// Length of the data, without gaps.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// The memory of plain data; for others only the length, without an address.
+  [[nodiscard]] std::span<const std::byte> place() const noexcept {
+    return {type_->is_plain ? static_cast<const std::byte*>(address_) : nullptr, bytes_};
+  }
   /// True if the data are the bytes of one span.
   [[nodiscard]] bool is_plain() const noexcept { return type_->is_plain; }
   [[nodiscard]] std::span<const std::byte> read() const noexcept {

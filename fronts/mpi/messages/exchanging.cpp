@@ -46,8 +46,8 @@ void exchange(Comm& comm, const Buffer& sent, int dest, int sendtag, const Recei
   const Status sending = start_send(comm, sent, dest, sendtag, SendMode::standard).wait().status;
   const Result<Envelope> result = receiving.wait();
   write_status(status, result.value);
-  if (result.status != Status::ok) fail_receive(comm, result, receive.data.bytes());
-  if (sending != Status::ok) fail_send(sending, dest, sendtag);
+  if (result.status != Status::ok) fail_receive(comm, result, receive.data.place());
+  if (sending != Status::ok) fail_send(sending, dest, sendtag, sent.place());
 }
 
 // A started exchange: complete when the receive, whose status it has, and then the send are.
@@ -61,7 +61,7 @@ class Exchange final : public Conduct {
       return Next::wait;
     }
     const Status status = request.running.wait().status;
-    if (status != Status::ok && request.result.status == Status::ok) fail_send(status, dest_, sendtag_);
+    if (status != Status::ok && request.result.status == Status::ok) fail_send(status, dest_, sendtag_, {});
     return Next::complete;
   }
 
@@ -77,7 +77,7 @@ class Exchange final : public Conduct {
 MPI_Request start_exchange(Comm& comm, std::unique_ptr<Exchange> conduct, const Buffer& sent, int dest, int sendtag,
                            const Receive& receive) {
   auto request = std::make_unique<Request>(Request::Kind::receive, &comm);
-  request->buffer_bytes = receive.data.bytes();
+  request->buffer = receive.data.place();
   request->running = start_receive(comm, receive.data, receive.source, receive.tag);
   conduct->sending = start_send(comm, sent, dest, sendtag, SendMode::standard);
   request->conduct = std::move(conduct);

@@ -228,7 +228,7 @@ void precv_init(void* buf, int partitions, MPI_Count count, Datatype& datatype, 
                 MPI_Request* request) {
   const Partitions data = make_partitions(buf, partitions, count, datatype);
   auto made = std::make_unique<Request>(Request::Kind::partitioned_receive, &comm);
-  made->buffer_bytes = data.all.bytes();
+  made->buffer = data.all.place();
   made->conduct = std::make_unique<PartitionedReceive>(comm, data, source, tag);
   made->make_persistent();
   *request = made.release();

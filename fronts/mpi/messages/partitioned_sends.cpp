@@ -63,7 +63,7 @@ class PartitionedSend final : public Conduct {
     }
     is_started_.store(false, std::memory_order_relaxed);
     const Status all = std::exchange(status_, Status::ok);
-    if (all != Status::ok) fail_send(all, dest_, tag_);
+    if (all != Status::ok) fail_send(all, dest_, tag_, {});
     return Next::complete;
   }
 

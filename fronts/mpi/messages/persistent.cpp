@@ -105,7 +105,7 @@ void bsend_init(const void* buf, MPI_Count count, Datatype& datatype, int dest, 
 void recv_init(void* buf, MPI_Count count, Datatype& datatype, int source, int tag, Comm& comm, MPI_Request* request) {
   const Buffer data(buf, count, datatype);
   *request = make(Request::Kind::receive, comm, std::make_unique<PersistentReceive>(data, source, tag));
-  (*request)->buffer_bytes = data.bytes();
+  (*request)->buffer = data.place();
 }
 
 void start(MPI_Request* request) { start(*request); }

@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "message/message_runtime.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/message.hpp"
 #include "mpi/messages/buffer.hpp"
 #include "mpi/messages/errors.hpp"
@@ -29,7 +30,7 @@ std::optional<Envelope> look(int source, int tag, Comm& comm, bool wait) {
   MessageRuntime& runtime = comm.context->runtime();
   const auto result = runtime.probe(*comm.context, job_source_of(comm, source), runtime_tag(tag), wait);
   if (!result) return std::nullopt;
-  if (result->status != Status::ok) fail_receive(comm, *result, 0);
+  if (result->status != Status::ok) fail_receive(comm, *result, {});
   return result->value;
 }
 
@@ -43,7 +44,7 @@ bool take(int source, int tag, Comm& comm, MPI_Message* message, MPI_Status* sta
   std::unique_ptr<Operation, FreeOperation> probe(runtime.make_started(Operation::Kind::matched_probe, *comm.context));
   const auto result = runtime.matched_probe(*probe, job_source_of(comm, source), runtime_tag(tag), wait);
   if (!result) return false;
-  if (result->status != Status::ok) fail_receive(comm, *result, 0);
+  if (result->status != Status::ok) fail_receive(comm, *result, {});
   *message = new Message(comm, *probe);
   (void)probe.release();
   write_status(status, result->value);
@@ -54,7 +55,7 @@ bool take(int source, int tag, Comm& comm, MPI_Message* message, MPI_Status* sta
 Ref<Message> take(MPI_Message* handle) {
   Message* const message = find(*handle);
   if (message == nullptr && *handle != MPI_MESSAGE_NO_PROC) {
-    throw Failure(MPI_ERR_REQUEST, "message is no message: a matched probe makes one, and it is received once");
+    fail_handle(MPI_ERR_REQUEST, "message", "message", *handle);
   }
   *handle = MPI_MESSAGE_NULL;
   return Ref<Message>::adopt(message);
@@ -88,14 +89,14 @@ void mrecv(void* buf, MPI_Count count, Datatype& datatype, MPI_Message* message,
   if (!taken) return write_status(status, envelope_of_nobody());
   const Result<Envelope> result = start_receive_matched(taken->probe, data).wait();
   write_status(status, result.value);
-  if (result.status != Status::ok) fail_receive(*taken->comm, result, data.bytes());
+  if (result.status != Status::ok) fail_receive(*taken->comm, result, data.place());
 }
 
 void imrecv(void* buf, MPI_Count count, Datatype& datatype, MPI_Message* message, MPI_Request* request) {
   const Buffer data(buf, count, datatype);
   const Ref<Message> taken = take(message);
   auto made = std::make_unique<Request>(Request::Kind::receive, taken ? taken->comm.get() : nullptr);
-  made->buffer_bytes = data.bytes();
+  made->buffer = data.place();
   made->running = taken ? start_receive_matched(taken->probe, data) : receive_from_nobody();
   *request = made.release();
 }

@@ -29,13 +29,13 @@ void recv(void* buf, MPI_Count count, Datatype& datatype, int source, int tag, C
                                       : receive_slow(data, source, tag, comm);
   write_status(status, result.value);
   if (result.status != Status::ok) [[unlikely]]
-    fail_receive(comm, result, data.bytes());
+    fail_receive(comm, result, data.place());
 }
 
 void irecv(void* buf, MPI_Count count, Datatype& datatype, int source, int tag, Comm& comm, MPI_Request* request) {
   const Buffer data(buf, count, datatype);
   auto* const made = new Request(Request::Kind::receive, &comm, start_receive(comm, data, source, tag));
-  made->buffer_bytes = data.bytes();
+  made->buffer = data.place();
   *request = made;
 }
 

@@ -16,7 +16,7 @@ namespace {
   if (dest == MPI_PROC_NULL) return;
   message::LayoutCursor cursor = data.cursor();
   const Status status = message::send(*comm.context, cursor, dest, tag, mode);
-  if (status != Status::ok) fail_send(status, dest, tag);
+  if (status != Status::ok) fail_send(status, dest, tag, data.place());
 }
 
 template <SendMode mode>
@@ -28,18 +28,20 @@ void send_now(const void* buf, MPI_Count count, Datatype& datatype, int dest, in
   const Status status =
       context.runtime().send(context, {data.read(), job_rank_of(comm, dest), tag, context.id(), mode});
   if (status != Status::ok) [[unlikely]]
-    fail_send(status, dest, tag);
+    fail_send(status, dest, tag, data.place());
 }
 
 void start(const void* buf, MPI_Count count, Datatype& datatype, int dest, int tag, Comm& comm, MPI_Request* request,
            SendMode mode) {
-  tonari::Request started = start_send(comm, Buffer(buf, count, datatype), dest, tag, mode);
+  const Buffer data(buf, count, datatype);
+  tonari::Request started = start_send(comm, data, dest, tag, mode);
   if (!started.complete()) {
     *request = new Request(Request::Kind::send, &comm, std::move(started));
+    (*request)->buffer = data.place();
     return;
   }
   const Status status = started.wait().status;
-  if (status != Status::ok) fail_send(status, dest, tag);
+  if (status != Status::ok) fail_send(status, dest, tag, data.place());
   *request = completed_request();
 }
 

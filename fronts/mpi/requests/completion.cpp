@@ -1,5 +1,7 @@
 #include "mpi/requests/completion.hpp"
 
+#include "mpi/environment/handle_names.hpp"
+#include "mpi/last_error.hpp"
 #include "mpi/messages/errors.hpp"
 #include "mpi/requests/progress.hpp"
 #include "mpi/status.hpp"
@@ -12,14 +14,9 @@ namespace tonari::mpi {
 
 namespace {
 
-[[noreturn, gnu::cold]] void fail_handle(MPI_Request handle) {
-  throw Failure(MPI_ERR_REQUEST,
-                fmt::format("a request ({:#x}) is none: it was completed or freed, or never made", number_of(handle)));
-}
-
 void check_handle(MPI_Request handle) {
   if (handle != MPI_REQUEST_NULL && find(handle) == nullptr) [[unlikely]]
-    fail_handle(handle);
+    fail_handle(MPI_ERR_REQUEST, "request", "request", handle);
 }
 
 bool has_failed(const Request& request) noexcept {
@@ -31,7 +28,10 @@ Failure failure_of(const Request& request) {
   if (request.failure != nullptr) return *request.failure;
   const Status status = request.result.status;
   switch (request.kind) {
-    case Request::Kind::receive: return {class_of(status), text_of_receive(request.result, request.buffer_bytes)};
+    case Request::Kind::receive: return {class_of(status), text_of_receive(request.result, request.buffer)};
+    case Request::Kind::send:
+      if (status == Status::bad_address) return {class_of(status), text_of_bad_send_buffer(request.buffer)};
+      return {class_of(status), explanation_of(status)};
     case Request::Kind::collective: return failure_of_collective(status);
     default: return {class_of(status), explanation_of(status)};
   }
@@ -39,6 +39,7 @@ Failure failure_of(const Request& request) {
 
 [[gnu::cold]] int note(const Request& request, Failures& failures) {
   const Failure failure = failure_of(request);
+  remember_part(failure.code, failure.what(), failures.count == 0);
   if (failures.count++ != 0) return failure.code;
   failures.code = failure.code;
   failures.text = failure.what();
@@ -72,7 +73,10 @@ Request* find_active(MPI_Request handle) {
 Handles::Handles(int count, const MPI_Request* handles) : handles_(handles), size_(static_cast<std::size_t>(count)) {
   if (count < 0) throw Failure(MPI_ERR_COUNT, fmt::format("count is {}: it must not be negative", count));
   if (handles == nullptr && count != 0) throw Failure(MPI_ERR_ARG, "array_of_requests is a null pointer");
-  for (std::size_t i = 0; i < size_; ++i) check_handle(handles[i]);
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (handles[i] != MPI_REQUEST_NULL && find(handles[i]) == nullptr) [[unlikely]]
+      fail_handle(MPI_ERR_REQUEST, fmt::format("array_of_requests[{}]", i), "request", handles[i]);
+  }
 }
 
 void describe(const Request* complete, MPI_Status* status) {

@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "message/requests.hpp"
+#include "mpi/environment/handle_names.hpp"
 #include "mpi/requests/freed.hpp"
 #include "mpi/requests/progress.hpp"
 
@@ -54,7 +55,7 @@ Freed& freed() {
 
 Request& find_made_request(MPI_Request handle) {
   Request* const request = find(handle);
-  if (request == nullptr) throw Failure(MPI_ERR_REQUEST, "request is none: it was completed or freed, or never made");
+  if (request == nullptr) fail_handle(MPI_ERR_REQUEST, "request", "request", handle);
   return *request;
 }
 

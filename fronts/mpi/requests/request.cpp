@@ -2,6 +2,7 @@
 
 #include "message/message_runtime.hpp"
 #include "message/requests.hpp"
+#include "mpi/checks.hpp"
 #include "mpi/process.hpp"
 #include "mpi/requests/progress.hpp"
 #include "mpi/status.hpp"
@@ -59,12 +60,14 @@ void Conduct::describe(const Request& request, MPI_Status& status) {
 MPI_Request make_request(Comm& comm, tonari::Request started, std::function<void()> on_completion) {
   if (on_completion == nullptr && started.complete() && started.wait().status == Status::ok) return completed_request();
   auto* const request = new Request(Kind::collective, &comm, std::move(started));
+  request->function = current_function;
   if (on_completion != nullptr) request->conduct = std::make_unique<Called>(nullptr, std::move(on_completion));
   return request;
 }
 
 MPI_Request make_persistent(Comm& comm, std::function<tonari::Request()> start, std::function<void()> on_completion) {
   auto request = std::make_unique<Request>(Kind::collective, &comm);
+  request->function = current_function;
   request->conduct = std::make_unique<Called>(std::move(start), std::move(on_completion));
   request->make_persistent();
   return request.release();

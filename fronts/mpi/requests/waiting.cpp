@@ -1,5 +1,6 @@
 #include "functions.hpp"
 #include "message/requests.hpp"
+#include "mpi/requests/awaited.hpp"
 #include "mpi/requests/completion.hpp"
 #include "mpi/requests/progress.hpp"
 #include "mpi/status.hpp"
@@ -16,6 +17,7 @@ namespace {
 void wait_for(Request& request) {
   while (!request.advance()) {
     if (request.is_running()) {
+      const Awaiting awaiting(request);
       (void)request.running.wait();
     } else {
       request.conduct->block(request);
@@ -57,6 +59,7 @@ void wait_for_all(const Handles& handles) {
     }
     if (!is_waiting) return;
     if (may_sleep) {
+      const Awaiting awaiting(handles);
       message::wait_all(running.all());
     } else {
       make_progress_and_yield();
@@ -81,6 +84,7 @@ std::size_t wait_for_one(const Handles& handles) {
     }
     if (!is_waiting) return handles.size();
     if (may_sleep) {
+      const Awaiting awaiting(handles);
       message::wait_any(running.all());
     } else {
       make_progress_and_yield();

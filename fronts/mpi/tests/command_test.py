@@ -1,4 +1,4 @@
-"""What the tests of mpicc, mpiexec and the `tonari` command share: building programs, and starting them."""
+"""Shared by the tests of mpicc, mpiexec and the `tonari` command: building programs, and starting them."""
 
 import pathlib
 import re
@@ -79,8 +79,9 @@ class CommandTest(JobTest):
         self.command(compiler, source, "-o", self.folder / name, *options)
         return self.folder / name
 
-    def framed(self, code, *options, name="program"):
-        return self.built(FRAME.replace("PROGRAM", code), *options, name=name)
+    def framed(self, code, *options, name="program", includes=()):
+        lines = "".join(f"#include <{each}>\n" for each in includes)
+        return self.built(lines + FRAME.replace("PROGRAM", code), *options, name=name)
 
     def start_mpiexec(self, *arguments, **options):
         return self.start(*arguments, command=(str(MPIEXEC),), **options)

@@ -63,7 +63,7 @@ const Case cases[] = {
        MPI_Finalize();
        MPI_Comm_size(MPI_COMM_WORLD, &number);
      },
-     {"MPI_Comm_size failed", "after MPI_Finalize", "", ""}},
+     {"tonari: rank 0: MPI_Comm_size failed", "after MPI_Finalize", "", ""}},
 };
 
 void check_child(const char* program, const Case& each) {

@@ -2,6 +2,7 @@
 #include "messages.hpp"
 
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,9 @@ void fail_one_of_several() {
   start();
   CHECK_FAILS(MPI_Waitall(4, requests, statuses), MPI_ERR_IN_STATUS, "MPI_Waitall", "20 bytes", "1 of 4");
   check(in_order, 4);
+  const std::string text = text_of(statuses[1].MPI_ERROR);
+  CHECK(text.find("20 bytes") != std::string::npos);
+  CHECK(text.find("7 bytes") != std::string::npos);
   start();
   CHECK_FAILS(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE), MPI_ERR_IN_STATUS, "20 bytes");
   start();
@@ -150,11 +154,17 @@ void misuse_requests() {
   CHECK_FAILS(MPI_Start(&request), MPI_ERR_REQUEST, "not persistent");
   MPI_Cancel(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  CHECK_FAILS(MPI_Request_free(&request), MPI_ERR_REQUEST, "MPI_Request_free");
-  CHECK_FAILS(MPI_Cancel(&request), MPI_ERR_REQUEST, "MPI_Cancel");
+  CHECK_FAILS(MPI_Request_free(&request), MPI_ERR_REQUEST, "MPI_Request_free",
+              "request must be a request, but it is MPI_REQUEST_NULL");
+  CHECK_FAILS(MPI_Cancel(&request), MPI_ERR_REQUEST, "MPI_Cancel", "MPI_REQUEST_NULL");
+  alignas(8) char nothing[64] = {};
+  request = reinterpret_cast<MPI_Request>(nothing);
+  CHECK_FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "completed or freed, or never made");
+  request = nullptr;
+  CHECK_FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "the variable was never set");
   request = reinterpret_cast<MPI_Request>(0x181);
   CHECK_FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "0x181");
-  CHECK_FAILS(MPI_Waitall(1, &request, MPI_STATUSES_IGNORE), MPI_ERR_REQUEST, "0x181");
+  CHECK_FAILS(MPI_Waitall(1, &request, MPI_STATUSES_IGNORE), MPI_ERR_REQUEST, "array_of_requests[0]", "0x181");
   CHECK_FAILS(MPI_Waitall(-1, &request, MPI_STATUSES_IGNORE), MPI_ERR_COUNT, "-1");
   CHECK_FAILS(MPI_Waitall(1, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_ARG, "array_of_requests");
   CHECK_FAILS(MPI_Grequest_complete(MPI_REQUEST_NULL), MPI_ERR_REQUEST, "generalised");
@@ -165,7 +175,27 @@ void misuse_requests() {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Request_free(&request);
   MPI_Message message = MPI_MESSAGE_NULL;
-  CHECK_FAILS(MPI_Mrecv(&value, 1, MPI_INT, &message, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "message");
+  CHECK_FAILS(MPI_Mrecv(&value, 1, MPI_INT, &message, MPI_STATUS_IGNORE), MPI_ERR_REQUEST,
+              "message must be a message, but it is MPI_MESSAGE_NULL");
+}
+
+void misuse_communicators() {
+  int value = 0;
+  MPI_Comm made = MPI_COMM_NULL;
+  CHECK_FAILS(MPI_Allgatherv(&value, 1, MPI_INT, &value, nullptr, nullptr, MPI_INT, MPI_COMM_WORLD), MPI_ERR_ARG,
+              "recvcounts is a null pointer");
+  const std::string ranks = std::to_string(test::ranks());
+  int dims[3] = {test::ranks(), 3, 1};
+  const int periods[3] = {};
+  CHECK_FAILS(MPI_Cart_create(MPI_COMM_WORLD, 3, dims, periods, 0, &made), MPI_ERR_DIMS,
+              "dims need " + std::to_string(3 * test::ranks()) + " ranks, but comm has " + ranks);
+  for (int& extent : dims) extent = std::numeric_limits<int>::max();
+  CHECK_FAILS(MPI_Cart_create(MPI_COMM_WORLD, 3, dims, periods, 0, &made), MPI_ERR_DIMS, "dims need 2^63 or more");
+  CHECK_FAILS(MPI_Intercomm_create(MPI_COMM_SELF, 5, MPI_COMM_WORLD, 0, 1, &made), MPI_ERR_RANK,
+              "local_leader is 5: the ranks of MPI_COMM_SELF, the local communicator, are 0 to 0");
+  CHECK_FAILS(MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 7, 1, &made), MPI_ERR_RANK,
+              "remote_leader is 7: the ranks of MPI_COMM_WORLD, the peer communicator, are 0 to " +
+                  std::to_string(test::ranks() - 1));
 }
 
 void misuse_buffers() {
@@ -240,6 +270,7 @@ int main(int argc, char** argv) {
   test::meet();
   fail_some();
   misuse_requests();
+  misuse_communicators();
   misuse_buffers();
   misuse_partitions();
   tell_the_communicator();

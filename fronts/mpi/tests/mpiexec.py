@@ -172,7 +172,7 @@ class Starting(CommandTest):
         self.assertEqual(self.refused("--map-by", "x", program), "mpiexec: --map-by takes slot, core, node, socket, numa "
                                                                  "or ppr:N:node, not 'x'")
 
-    def test_a_rank_that_needs_several_cores_is_bound_to_none(self):
+    def test_a_rank_that_needs_several_cores_is_not_bound(self):
         allowed = lambda *words: self.mpiexec("-n", 1, *words, "grep", "Cpus_allowed_list", "/proc/self/status")[1]
         every = subprocess.run(["grep", "Cpus_allowed_list", "/proc/self/status"], capture_output=True, text=True,
                                check=True).stdout.splitlines()
@@ -321,6 +321,7 @@ class Starting(CommandTest):
         program = self.framed("if (rank == 1) exit(0);")
         status, output, error = self.mpiexec("-n", 2, program)
         self.assertEqual((status, output), (1, []))
+        self.assertEqual(error.count("rank 1"), 1)
         self.assertRegex(error, r"tonari: rank 1 \(pid \d+, host \S+\) exited with status 0 without leaving the job: .*"
                                 r"call MPI_Finalize")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the `tonari` command says about MPI, and about programs that use it."""
+"""Texts for users: of the `tonari` command about programs that use MPI, and of errors."""
 
 import json
 import re
@@ -35,6 +35,40 @@ class Telling(CommandTest):
         self.assertEqual((status, output), (1, []))
         self.assertIn("MPI_Comm_spawn", error)
 
+    def test_a_buffer_that_is_no_memory_is_blamed_on_its_own_rank(self):
+        # Rank WRONG passes a buffer that may not be accessed.
+        program = self.framed("""
+          enum { bytes = 1 << 22 };
+          int wrong = atoi(argv[1]);
+          int how = rank == wrong ? PROT_NONE : PROT_READ | PROT_WRITE;
+          void* buffer = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+          char text[MPI_MAX_ERROR_STRING];
+          int code, length;
+          MPI_Request request;
+          MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+          if (argc > 2 && rank == 0) {
+            MPI_Isend(buffer, bytes, MPI_BYTE, 1, 3, MPI_COMM_WORLD, &request);
+            code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+          } else if (argc > 2) {
+            MPI_Irecv(buffer, bytes, MPI_BYTE, 0, 3, MPI_COMM_WORLD, &request);
+            code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+          } else if (rank == 0) {
+            code = MPI_Send(buffer, bytes, MPI_BYTE, 1, 3, MPI_COMM_WORLD);
+          } else {
+            code = MPI_Recv(buffer, bytes, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          }
+          MPI_Error_string(code, text, &length);
+          printf("%d %s\\n", rank, text);
+        """, includes=("sys/mman.h",))
+        for more in ([], ["started"]):
+            sender, receiver = self.mpiexec("-n", 2, program, 0, *more)[1]
+            self.assertRegex(sender, "MPI_ERR_BUFFER.*the buffer of 4194304 bytes at 0x.* may be read: check the address")
+            self.assertRegex(receiver, "MPI_ERR_BUFFER.*receiving 4194304 bytes from rank 0 with tag 3: the buffer of the "
+                                       "sender, rank 0, is not memory that may be read.*of this rank is right")
+            sender, receiver = self.mpiexec("-n", 2, program, 1, *more)[1]
+            self.assertRegex(sender, "MPI_ERR_BUFFER.*the buffer of the receiver.* is not memory that may be written")
+            self.assertRegex(receiver, "MPI_ERR_BUFFER.*the buffer of 4194304 bytes at 0x.* may be written: check the")
+
     def test_status_shows_the_functions_of_a_program_that_hangs(self):
         program = self.framed("MPI_Recv(&number, 1, MPI_INT, 1 - rank, 7 + rank, MPI_COMM_WORLD, MPI_STATUS_IGNORE);")
         job = self.start_mpiexec("-n", 2, program)
@@ -43,6 +77,38 @@ class Telling(CommandTest):
         shown = eventually(lambda: re.search(r"(?s).*a circle: .*", status()), "the circle")[0]
         self.assertRegex(shown, r"\n +0 +\d+ +running +MPI_Recv from 1, tag 7 +\d+\.\d s ")
         self.assertRegex(shown, r"\n +1 +\d+ +running +MPI_Recv from 0, tag 8 +\d+\.\d s ")
+        job.signal(signal.SIGTERM)
+        job.end()
+
+    def test_status_names_started_collectives_and_counts_outstanding_requests(self):
+        program = self.framed("""
+          MPI_Comm comm, other;
+          MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+          MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+          MPI_Comm_set_name(comm, "columns");
+          MPI_Comm_dup(MPI_COMM_WORLD, &other);
+          MPI_Comm_set_name(other, "rows");
+          if (rank == 0) {
+            MPI_Ibarrier(comm, &requests[0]);
+            MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+          } else if (rank == 1) {
+            MPI_Irecv(&number, 1, MPI_INT, 1, 5, comm, &requests[0]);
+            MPI_Irecv(&number, 1, MPI_INT, 2, 6, comm, &requests[2]);
+            MPI_Irecv(&number, 1, MPI_INT, 2, 7, comm, &requests[3]);
+            MPI_Send(&number, 1, MPI_INT, 1, 5, comm);
+            MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+          } else {
+            MPI_Ibcast(&number, 1, MPI_INT, 0, other, &requests[1]);
+            MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+          }
+        """)
+        job = self.start_mpiexec("-n", 3, program)
+        status = lambda: subprocess.run([TONARI, "status", str(job.pid)], capture_output=True, text=True,
+                                        check=False).stdout
+        for line in (r"0 +\d+ +running +MPI_Wait of MPI_Ibarrier on columns  ",
+                     r"1 +\d+ +running +MPI_Waitall \(2 of 3 left\) from 2, tag 6  ",
+                     r"2 +\d+ +running +MPI_Waitall \(1 of 1 left\) of MPI_Ibcast on rows  "):
+            eventually(lambda line=line: re.search(rf"\n +{line}", status()), line)
         job.signal(signal.SIGTERM)
         job.end()
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <string>
 
 // Cartesian topologies: grids whose last dimension varies fastest.
 namespace tonari::mpi {
@@ -67,14 +68,16 @@ Topology grid_of(int ndims, const int* dims, const int* periods, int ranks_max) 
   if (ndims < 0) throw Failure(MPI_ERR_DIMS, fmt::format("ndims is {}: it must not be negative", ndims));
   Topology grid{.kind = Kind::cartesian};
   long long ranks = 1;
+  bool is_huge = false;
   for (int i = 0; i < ndims; ++i) {
     if (dims[i] < 1) throw Failure(MPI_ERR_DIMS, fmt::format("dims[{}] is {}: it must be at least 1", i, dims[i]));
-    ranks *= dims[i];
-    if (ranks > ranks_max) {
-      throw Failure(MPI_ERR_DIMS, fmt::format("the grid has more ranks than comm, which has {}", ranks_max));
-    }
+    is_huge = __builtin_mul_overflow(ranks, dims[i], &ranks) || is_huge;
     grid.extents.push_back(dims[i]);
     grid.periods.push_back(periods[i] != 0 ? 1 : 0);
+  }
+  if (is_huge || ranks > ranks_max) {
+    throw Failure(MPI_ERR_DIMS, fmt::format("dims need {} ranks, but comm has {}",
+                                            is_huge ? "2^63 or more" : std::to_string(ranks), ranks_max));
   }
   return grid;
 }
