@@ -10,6 +10,18 @@ namespace tonari::mpi {
 
 using message::Part;
 
+namespace {
+
+[[noreturn]] void refuse_in_place(const char* name) {
+  throw Failure(MPI_ERR_BUFFER, fmt::format("{} is MPI_IN_PLACE, which is not allowed there on this rank", name));
+}
+
+[[noreturn]] void refuse_null(const char* name) {
+  throw Failure(MPI_ERR_BUFFER, fmt::format("{} is a null pointer, and there are data to transfer", name));
+}
+
+}  // namespace
+
 void check_root(const Comm& comm, int root) {
   if (root >= 0 && root < comm.size()) return;
   throw Failure(MPI_ERR_ROOT,
@@ -48,9 +60,9 @@ void check_count(MPI_Count count, const char* name, int rank) {
   throw Failure(MPI_ERR_COUNT, fmt::format("{} is {}: it must not be negative", which, count));
 }
 
-void check_buffer(const void* buffer, const char* name) {
-  if (!is_in_place(buffer)) return;
-  throw Failure(MPI_ERR_BUFFER, fmt::format("{} is MPI_IN_PLACE, which is not allowed there on this rank", name));
+void check_buffer(const void* buffer, MPI_Count count, const Datatype& type, const char* name) {
+  if (is_in_place(buffer)) refuse_in_place(name);
+  if (buffer == nullptr && type.is_plain && type.size != 0 && count > 0) refuse_null(name);
 }
 
 namespace {
@@ -74,7 +86,7 @@ void check_counts(const Counts& counts, int ranks, const char* name) {
 
 Blocks::Blocks(const void* buffer, MPI_Count count, Datatype* type, const Names& names)
     : buffer_(static_cast<const std::byte*>(buffer)), count_(count), type_(check_type(type, names.type)) {
-  check_buffer(buffer, names.buffer);
+  check_buffer(buffer, count, type_, names.buffer);
   check_count(count, names.count);
 }
 
@@ -87,9 +99,12 @@ CountedBlocks::CountedBlocks(const void* buffer, Counts counts, Counts displacem
       counts_(counts),
       displacements_(displacements),
       type_(check_type(type, names.type)) {
-  check_buffer(buffer, names.buffer);
+  if (is_in_place(buffer)) refuse_in_place(names.buffer);
   check_counts(counts, ranks, names.count);
   if (ranks > 0) check_array(displacements, "the array of displacements");
+  for (int rank = 0; rank < ranks && buffer == nullptr; ++rank) {
+    check_buffer(at(buffer_, displacements[rank] * type_.extent), counts[rank], type_, names.buffer);
+  }
 }
 
 Part CountedBlocks::operator()(int rank) const {
@@ -99,7 +114,7 @@ Part CountedBlocks::operator()(int rank) const {
 TypedBlocks::TypedBlocks(const void* buffer, Counts counts, Counts displacements, const MPI_Datatype* types, int ranks,
                          const Names& names)
     : buffer_(static_cast<const std::byte*>(buffer)), counts_(counts), displacements_(displacements), types_(types) {
-  check_buffer(buffer, names.buffer);
+  if (is_in_place(buffer)) refuse_in_place(names.buffer);
   check_counts(counts, ranks, names.count);
   if (ranks > 0) check_array(displacements, "the array of displacements");
   if (ranks > 0 && types == nullptr) throw Failure(MPI_ERR_ARG, fmt::format("{}s is a null pointer", names.type));

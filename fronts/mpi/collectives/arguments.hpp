@@ -31,8 +31,9 @@ void check_intra(const Comm& comm);
 /// Checks a type that is significant on this rank.
 Datatype& check_type(Datatype* type, const char* name);
 void check_count(MPI_Count count, const char* name, int rank = -1);
-/// Refuses MPI_IN_PLACE.
-void check_buffer(const void* buffer, const char* name);
+/// Refuses MPI_IN_PLACE, and a null pointer to data of a predefined type. Displacements of derived types may be
+/// addresses.
+void check_buffer(const void* buffer, MPI_Count count, const Datatype& type, const char* name);
 
 /// A buffer argument with one count: the data of one rank, or of each rank one after the other.
 class Blocks {

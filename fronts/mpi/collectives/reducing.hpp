@@ -22,13 +22,15 @@ class Reducing {
   Reducing(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Count results, Datatype& datatype, Op& op,
            bool in_place = true)
       : combining_(op, datatype, count), type_(datatype), count_(count), results_(results), result_(recvbuf) {
-    if (!in_place) check_buffer(sendbuf, "sendbuf");
-    check_buffer(recvbuf, "recvbuf");
-    own_ = is_in_place(sendbuf) ? recvbuf : sendbuf;
+    const bool is_in_result = in_place && is_in_place(sendbuf);
+    check_buffer(recvbuf, is_in_result ? count : results, datatype, "recvbuf");
+    if (!is_in_result) check_buffer(sendbuf, count, datatype, "sendbuf");
+    own_ = is_in_result ? recvbuf : sendbuf;
   }
   /// A rank that has no operands.
   static Reducing without_operands(void* recvbuf, MPI_Count count, Datatype& datatype, Op& op) {
-    Reducing reducing(nullptr, recvbuf, count, count, datatype, op);
+    Reducing reducing(recvbuf, recvbuf, count, count, datatype, op);
+    reducing.own_ = nullptr;
     reducing.has_operands_ = false;
     return reducing;
   }

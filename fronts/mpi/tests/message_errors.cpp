@@ -184,6 +184,18 @@ void misuse_communicators() {
   MPI_Comm made = MPI_COMM_NULL;
   CHECK_FAILS(MPI_Allgatherv(&value, 1, MPI_INT, &value, nullptr, nullptr, MPI_INT, MPI_COMM_WORLD), MPI_ERR_ARG,
               "recvcounts is a null pointer");
+  CHECK_FAILS(MPI_Bcast(nullptr, 4, MPI_INT, 0, MPI_COMM_SELF), MPI_ERR_BUFFER, "buffer is a null pointer");
+  CHECK_FAILS(MPI_Gather(&value, 1, MPI_INT, nullptr, 1, MPI_INT, 0, MPI_COMM_SELF), MPI_ERR_BUFFER,
+              "recvbuf is a null pointer");
+  const int count = 1;
+  const int displacement = 0;
+  CHECK_FAILS(MPI_Gatherv(&value, 1, MPI_INT, nullptr, &count, &displacement, MPI_INT, 0, MPI_COMM_SELF),
+              MPI_ERR_BUFFER, "recvbuf is a null pointer");
+  CHECK_FAILS(MPI_Allreduce(MPI_IN_PLACE, nullptr, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF), MPI_ERR_BUFFER,
+              "recvbuf is a null pointer");
+  CHECK_FAILS(MPI_Scan(nullptr, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF), MPI_ERR_BUFFER,
+              "sendbuf is a null pointer");
+  CHECK(MPI_Bcast(nullptr, 0, MPI_INT, 0, MPI_COMM_SELF) == MPI_SUCCESS);
   const std::string ranks = std::to_string(test::ranks());
   int dims[3] = {test::ranks(), 3, 1};
   const int periods[3] = {};
