@@ -23,7 +23,7 @@
 namespace tonari::job {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::uint32_t arena_version = 7;
+inline constexpr std::uint32_t arena_version = 8;
 /// Length of the longest network address that ranks exchange in an arena.
 inline constexpr std::size_t card_bytes_max = 2040;
 /// Bytes of a rank's segment beside its request ring. src/fabric/segment.hpp asserts that they suffice.
