@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
-// Counts of what searches and waits look at. Tests compare them with the number of messages, and so find code whose
-// work grows with the number of messages or operations that are outstanding, whatever the machine's speed.
+// Counts the entries that searches and waits look at. Tests compare them with the number of messages, and so find code
+// whose work grows with the number of messages or operations that are outstanding, whatever the machine's speed.
 namespace tonari::message {
 
 #ifdef NDEBUG

@@ -4,10 +4,10 @@
 
 #include <string_view>
 
-// What a thread waits for, for `tonari status`.
+// Names the requests that a thread waits for, for `tonari status`.
 namespace tonari::mpi {
 
-/// As long as it lives, the calling thread waits for these requests, which must live as long.
+/// Says, during its life, that the calling thread waits for these requests, which must live as long.
 class Awaiting {
  public:
   explicit Awaiting(const Request& one) noexcept : one_(&one), before_(current) { current = this; }
