@@ -46,7 +46,7 @@ class ResultFile {
   long offset_ = 0;
 };
 
-/// Runs `command` to its end, in its own process group, with its standard output redirected to standard error. Calls
+/// Runs `command` to its end, in its own process group, with its standard output redirected to `output`. Calls
 /// `look` a few times per second, and once after the end. Returns the exit status, or 128 + the signal that killed it.
 /// A StopSignals must exist: on such a signal this sends SIGTERM to the group, kills it after 5 seconds, and throws
 /// Interrupted.

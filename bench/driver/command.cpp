@@ -6,14 +6,15 @@
 #include "cli/options.hpp"
 #include "cli/standard_streams.hpp"
 #include "driver/child.hpp"
+#include "driver/comparing.hpp"
 #include "driver/machine.hpp"
+#include "driver/measuring.hpp"
 #include "driver/registry.hpp"
 #include "driver/report.hpp"
 
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,127 +25,9 @@ namespace tonari::bench::driver {
 
 namespace {
 
-/// Shows progress on standard error: one changing line on a terminal, otherwise one line per launch.
-class Progress {
- public:
-  void begin(const std::string& what) {
-    what_ = what;
-    if (!terminal_) cli::print_stderr("{}\n", what);
-    show("");
-  }
-  void show(const std::string& detail) {
-    if (!terminal_) return;
-    cli::print_stderr("\r\033[K{}  {}", what_, detail);
-    std::fflush(stderr);
-  }
-  void end() const {
-    if (terminal_) cli::print_stderr("\r\033[K");
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::string what_;
-};
-
-/// Runs one launch of a system's workers; adds their output to `results`.
-void launch_workers(const Launch& launch, const System& system, Results& results, Progress& progress) {
-  ResultFile file;
-  const auto command = command_for(system, launch.ask, file.path());
-  results.begin_worker(launch.note);
-  const int status = run_child(command, [&] {
-    file.read_lines([&](std::string_view line) { results.take(line); });
-    progress.show(results.progress());
-  });
-  if (status == 0 && results.end_worker()) return;
-  progress.end();
-  throw SetupError(fmt::format("{} ended with status {}{}; it was asked: {}", to_string(system), status,
-                               status == 0 ? ", before it was done" : "", to_string(command)));
-}
-
-std::vector<System> systems_of(const BenchOptions& options) {
-  std::vector<System> systems;
-  if (!options.rivals_only) systems.push_back({Family::tonari, false});
-  for (const auto& rival : parse_rivals(options.rivals)) systems.push_back(rival);
-  if (systems.empty()) throw SetupError("--rivals-only without rivals: say which, --rival openmpi,mpich");
-  return systems;
-}
-
-int rounds_of(const BenchOptions& options) { return options.rounds > 0 ? options.rounds : options.quick ? 1 : 5; }
-
-void say_left_out(const Question& question, const System& system, const SetupError& error) {
-  cli::print_stderr("tonari bench {}: without --rival {}: {}\n", question.name(), to_string(system), error.what());
-}
-
-/// Throws SetupError if only rivals were to be measured, and all of them are `missing`.
-void check_rivals_left(const BenchOptions& options, const std::vector<System>& missing) {
-  const auto is_missing = [&](const auto& system) { return std::ranges::count(missing, system) > 0; };
-  if (options.rivals_only && std::ranges::all_of(parse_rivals(options.rivals), is_missing)) {
-    throw SetupError(
-        fmt::format("--rivals-only: none of the rivals {} can be measured here", fmt::join(options.rivals, ", ")));
-  }
-}
-
-/// Removes the rivals for which this machine cannot limit memory, and says why. Returns them. A StopSignals must exist,
-/// so that a signal does not leave a trial behind.
-std::vector<System> leave_out_rivals(const Question& question, std::vector<Launch>& launches) {
-  std::vector<System> tried;
-  std::vector<System> missing;
-  for (const auto& launch : launches) {
-    for (const auto& system : launch.systems) {
-      if (std::ranges::find(tried, system) != tried.end()) continue;
-      tried.push_back(system);
-      try {
-        try_surroundings(system, launch.ask);
-      } catch (const SetupError& error) {
-        say_left_out(question, system, error);
-        missing.push_back(system);
-      }
-    }
-  }
-  for (auto& launch : launches) {
-    std::erase_if(launch.systems, [&](const auto& system) { return std::ranges::count(missing, system) > 0; });
-  }
-  return missing;
-}
-
-/// Runs all launches, without the rivals that it removes from them. A rival whose memory cannot be limited later on is
-/// left out from then on.
-Results measure(const Question& question, const BenchOptions& options, std::vector<Launch>& launches) {
-  const StopSignals signals;
-  auto missing = leave_out_rivals(question, launches);
-  check_rivals_left(options, missing);
-  const int rounds = rounds_of(options);
-  Results results;
-  Progress progress;
-  bool has_measured = false;
-  for (int round = 1; round <= rounds; ++round) {
-    for (const auto& launch : launches) {
-      for (const auto& system : launch.systems) {
-        if (std::ranges::count(missing, system) > 0) continue;
-        auto completed = launch;
-        if (!question.complete(completed.ask, system, results)) continue;
-        progress.begin(fmt::format("round {} of {}: {} {}", round, rounds, to_string(system), launch.note));
-        std::unique_ptr<MadeTight> surroundings;
-        try {
-          surroundings = make_surroundings(system, completed.ask);
-        } catch (const SetupError& error) {
-          progress.end();
-          say_left_out(question, system, error);
-          missing.push_back(system);
-          continue;
-        }
-        launch_workers(completed, system, results, progress);
-        has_measured |= system.family != Family::local;
-      }
-    }
-  }
-  progress.end();
-  if (!has_measured) check_rivals_left(options, missing);
-  return results;
-}
-
 nlohmann::ordered_json report_of(const Question& question, const BenchOptions& options,
-                                 const std::vector<Launch>& launches, const Results& results) {
+                                 const std::vector<Launch>& launches, const Results& results,
+                                 const std::vector<Verdict>& verdicts) {
   nlohmann::ordered_json parameters{{"ranks", options.launch.ranks},
                                     {"bind", options.launch.bind.empty() ? "default" : options.launch.bind},
                                     {"apart", options.launch.apart.empty() ? "none" : options.launch.apart},
@@ -158,17 +41,25 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) commands.push_back(to_string(command_for(system, launch.ask, "RESULTS")));
   }
-  return {{"benchmark", question.name()},
-          {"version", 1},
-          {"machine", machine_as_json()},
-          {"parameters", std::move(parameters)},
-          {"series", results.series_as_json()}};
+  auto failed = nlohmann::ordered_json::array();
+  for (const auto& [system, cause] : results.failed()) failed.push_back({{"system", system}, {"cause", cause}});
+  return {{"benchmark", question.name()},          {"version", 2},
+          {"machine", machine_as_json()},          {"parameters", std::move(parameters)},
+          {"failed", std::move(failed)},           {"series", results.series_as_json()},
+          {"again", results.again_as_json()},      {"comparisons", comparisons_as_json(results)},
+          {"verdicts", verdicts_as_json(verdicts)}};
+}
+
+std::string tell_failed(const Results& results) {
+  std::string text;
+  for (const auto& [system, cause] : results.failed()) text += fmt::format("\nnot measured: {}: {}\n", system, cause);
+  return text;
 }
 
 int run(const Question& question, BenchOptions options) {
   if (options.launch.ranks == 0) options.launch.ranks = std::max(question.default_ranks(), 0);
   cli::check_network_is_used(options.launch);
-  auto launches = question.plan(options, systems_of(options));
+  auto launches = question.plan(options, systems_of(question, options));
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {
       check_installed(system, launch.ask);
@@ -178,10 +69,13 @@ int run(const Question& question, BenchOptions options) {
   if (!options.json.empty()) check_writable(options.json);
   auto results = measure(question, options, launches);
   question.conclude(results);
+  const auto findings = findings_of(question.name(), papers_folder());
 
-  fmt::print("{}: {}\n{}", question.name(), question.asks(), question.tell(results));
+  const auto verdicts = judge_all(findings, results);
+  fmt::print("{}: {}\n{}{}{}", question.name(), question.asks(), question.tell(results), tell_failed(results),
+             tell_verdicts(verdicts));
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
-  if (!options.json.empty()) write_report(options.json, report_of(question, options, launches, results));
+  if (!options.json.empty()) write_report(options.json, report_of(question, options, launches, results, verdicts));
   return std::ranges::all_of(results.checks(), &Check::passed) ? 0 : 1;
 }
 
@@ -240,6 +134,11 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
       ->group("Measuring");
   command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests")
       ->disable_flag_override()
+  command
+      .add_flag("--no-noise-floor", options.no_noise_floor,
+                "Do not repeat one system in each round. Without its repetition noise may look like a difference")
+      ->disable_flag_override()
+      ->group("Measuring");
       ->group("Measuring");
   command
       .add_option("--json", options.json, "Write everything measured to this file, at the end and whole or not at all")
@@ -255,7 +154,8 @@ void add_bench(CLI::App& app, int& exit_status) {
       "Without a name: lists the benchmarks. `tonari bench NAME --help` shows what a benchmark takes.\n\n"
       "Examples:\n"
       "  tonari bench pingpong --quick\n"
-      "  tonari bench lu --rival openmpi,mpich --json lu.json");
+      "  tonari bench lu --rival openmpi,mpich --json lu.json\n"
+      "  tonari bench all --quick -o results");
   const auto name = std::make_shared<std::string>();
   bench.add_option("NAME", *name)->group("");  // takes unknown names, to explain them; hidden from the help text
   for (auto& made : all_questions()) {

@@ -23,6 +23,7 @@ struct BenchOptions {
   std::vector<std::string> rivals;
   bool rivals_only = false;
   bool quick = false;
+  bool no_noise_floor = false;
   int rounds = 0;  ///< 0: five, or one if quick.
   std::optional<std::string> sizes;
   std::string json;

@@ -34,26 +34,50 @@ std::vector<double> Series::samples(double x) const {
   std::vector<double> all;
   const auto found = points.find(x);
   if (found == points.end()) return all;
-  for (const auto& round : found->second) all.insert(all.end(), round.begin(), round.end());
+  for (const auto& [round, samples] : found->second) all.insert(all.end(), samples.begin(), samples.end());
   return all;
 }
 
-std::vector<Line> Series::lines() const {
-  std::vector<Line> lines;
-  const auto rounds = points.empty() ? 0 : points.begin()->second.size();
-  for (std::size_t round = 0; round < rounds; ++round) {
-    std::vector<Point> medians;
-    for (const auto& [x, samples] : points) {
-      if (round < samples.size()) medians.push_back({x, summarize(samples[round]).median});
-    }
-    if (const auto line = fit_line(medians)) lines.push_back(*line);
+std::vector<double> Series::medians(double x) const {
+  std::vector<double> medians;
+  const auto found = points.find(x);
+  if (found == points.end()) return medians;
+  for (const auto& [round, samples] : found->second) medians.push_back(summarize(samples).median);
+  return medians;
+}
+
+std::map<int, Line> Series::lines(Fit fit) const {
+  std::map<int, std::vector<Point>> medians;
+  for (const auto& [x, rounds] : points) {
+    for (const auto& [round, samples] : rounds) medians[round].push_back({x, summarize(samples).median});
+  }
+  std::map<int, Line> lines;
+  for (const auto& [round, points_of_round] : medians) {
+    if (const auto line = fit(points_of_round)) lines.emplace(round, *line);
   }
   return lines;
 }
 
-void Results::begin_worker(std::string note) {
+Comparison compare(const Series& ours, const Series& theirs, double x) {
+  std::vector<double> our_medians;
+  std::vector<double> their_medians;
+  const auto our_rounds = ours.points.find(x);
+  const auto their_rounds = theirs.points.find(x);
+  if (our_rounds == ours.points.end() || their_rounds == theirs.points.end()) return {};
+  for (const auto& [round, samples] : our_rounds->second) {
+    const auto partner = their_rounds->second.find(round);
+    if (partner == their_rounds->second.end()) continue;
+    our_medians.push_back(summarize(samples).median);
+    their_medians.push_back(summarize(partner->second).median);
+  }
+  return compare(our_medians, their_medians);
+}
+
+void Results::begin_worker(int round, std::string note, bool is_again) {
   system_.clear();
   note_ = std::move(note);
+  round_ = round;
+  is_again_ = is_again;
   progress_.clear();
   done_ = false;
 }
@@ -63,15 +87,17 @@ void Results::take(std::string_view line) try {
   if (said.contains("system")) {
     system_ = said["system"];
     progress_ = system_;
-    if (std::ranges::find(systems_, system_) == systems_.end()) systems_.push_back(system_);
+    if (!is_again_ && std::ranges::find(systems_, system_) == systems_.end()) systems_.push_back(system_);
   } else if (said.contains("series")) {
-    add(name_from(system_, said["series"]), said["at"], said["samples"]);
+    add_to(is_again_ ? again_ : series_, round_, name_from(system_, said["series"]), said["at"], said["samples"]);
     progress_ = progress_of(said["series"], said["at"]);
   } else if (said.contains("check")) {
     // Workers write NaN as null.
     const double value = said["value"].is_null() ? std::nan("") : said["value"].get<double>();
     checks_.push_back({value, said["bound"]});
-    if (!std::isnan(value)) add(name_from(system_, said["check"]), said["at"], {value});
+    if (!std::isnan(value)) {
+      add_to(is_again_ ? again_ : series_, round_, name_from(system_, said["check"]), said["at"], {value});
+    }
   } else if (said.contains("parameter")) {
     auto& known = parameters_[note_.empty() ? system_ : system_ + " " + note_];
     for (const auto& [key, value] : said["parameter"].items()) known[key] = value;
@@ -82,10 +108,17 @@ void Results::take(std::string_view line) try {
   throw SetupError(fmt::format("a worker wrote a line that is no result ({}): {}", error.what(), line.substr(0, 200)));
 }
 
-void Results::add(const SeriesName& name, double x, std::vector<double> samples) {
-  auto found = std::ranges::find(series_, name, &Series::name);
-  if (found == series_.end()) found = series_.insert(found, {name, {}});
-  found->points[x].push_back(std::move(samples));
+void Results::add_to(std::vector<Series>& series, int round, const SeriesName& name, double x,
+                     const std::vector<double>& samples) {
+  auto found = std::ranges::find(series, name, &Series::name);
+  if (found == series.end()) found = series.insert(found, {name, {}});
+  auto& all = found->points[x][round];
+  all.insert(all.end(), samples.begin(), samples.end());
+}
+
+const Series* Results::measured_again(const Series& series) const {
+  const auto found = std::ranges::find(again_, series.name, &Series::name);
+  return found == again_.end() ? nullptr : &*found;
 }
 
 const Series& Results::beside(const SeriesName& name, std::string_view metric) const {
@@ -99,13 +132,17 @@ double Results::median_beside(const SeriesName& name, std::string_view metric) c
   return found.summary(found.points.begin()->first).median;
 }
 
-nlohmann::ordered_json Results::series_as_json() const {
+nlohmann::ordered_json Results::as_json(const std::vector<Series>& series) {
   auto all = nlohmann::ordered_json::array();
-  for (const auto& [name, points] : series_) {
+  for (const auto& [name, points] : series) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [x, rounds] : points) {
       std::vector<double> samples;
-      for (const auto& round : rounds) samples.insert(samples.end(), round.begin(), round.end());
+      std::vector<double> medians;
+      for (const auto& [round, of_round] : rounds) {
+        samples.insert(samples.end(), of_round.begin(), of_round.end());
+        medians.push_back(summarize(of_round).median);
+      }
       const auto said = summarize(samples);
       list.push_back({{"x", plain_number(x)},
                       {"min", said.min},
@@ -115,7 +152,11 @@ nlohmann::ordered_json Results::series_as_json() const {
                       {"mean", said.mean},
                       {"stddev", said.stddev},
                       {"n", said.n},
+                      {"rounds", medians},
                       {"samples", thin_out(samples, samples_max)}});
+      if (const auto interval = bootstrap_median(medians)) {
+        list.back()["interval"] = {interval->low, interval->high};
+      }
     }
     all.push_back({{"system", name.system},
                    {"case", name.label},

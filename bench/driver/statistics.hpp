@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,29 @@ inline std::vector<double> thin_out(std::span<const double> samples, std::size_t
   return kept;
 }
 
+struct Interval {
+  double low;
+  double high;
+};
+
+/// Returns an interval for the median of values that are independent of each other: the 2.5th to the 97.5th percentile
+/// of the medians of 1,000 samples drawn from them with replacement (Efron's bootstrap). The draws are the same in each
+/// run. Returns nothing for fewer than three values.
+inline std::optional<Interval> bootstrap_median(std::span<const double> values) {
+  if (values.size() < 3) return std::nullopt;
+  std::mt19937_64 random;  // NOLINT(cert-msc51-cpp): a result must not change if it is printed again
+  std::uniform_int_distribution<std::size_t> any(0, values.size() - 1);
+  std::vector<double> medians(1000);
+  std::vector<double> drawn(values.size());
+  for (double& median : medians) {
+    for (double& value : drawn) value = values[any(random)];
+    std::ranges::sort(drawn);
+    median = quantile(drawn, 0.5);
+  }
+  std::ranges::sort(medians);
+  return Interval{quantile(medians, 0.025), quantile(medians, 0.975)};
+}
+
 struct Point {
   double x;
   double y;
@@ -65,9 +89,28 @@ struct Line {
   double slope;
 };
 
+/// Returns the line with the least squares of the errors: its slope is the one of the long range. Returns nothing with
+/// fewer than two different x.
+inline std::optional<Line> fit_least_squares(std::span<const Point> points) {
+  const auto n = static_cast<double>(points.size());
+  double x_sum = 0, y_sum = 0;
+  for (const auto& [x, y] : points) {
+    x_sum += x;
+    y_sum += y;
+  }
+  double xx = 0, xy = 0;  // about the means, which keeps the digits
+  for (const auto& [x, y] : points) {
+    xx += (x - x_sum / n) * (x - x_sum / n);
+    xy += (x - x_sum / n) * (y - y_sum / n);
+  }
+  if (!(xx > 0)) return std::nullopt;
+  const double slope = xy / xx;
+  return Line{(y_sum - slope * x_sum) / n, slope};
+}
+
 /// Returns the line with the least squares of *relative* errors, so that short messages count as much as long ones.
 /// Returns nothing with fewer than two different x, or if a y is not positive.
-inline std::optional<Line> fit_line(std::span<const Point> points) {
+inline std::optional<Line> fit_relative(std::span<const Point> points) {
   double uu = 0, uv = 0, vv = 0, u_sum = 0, v_sum = 0;  // minimises the sum of (1 - at_zero * u - slope * v)^2
   for (const auto& [x, y] : points) {
     if (!(y > 0)) return std::nullopt;

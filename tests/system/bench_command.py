@@ -1,13 +1,16 @@
 """`tonari bench` itself: its list, its refusals, and how it stops."""
 
+import glob
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
-from harness.bench import BenchTest, TONARI
+from harness.bench import BenchTest, TONARI, has_rival
 from harness.jobs import PATIENCE, processes_marked, eventually
 
 SUITES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "suites")
@@ -96,6 +99,84 @@ class Refusal(BenchTest):
                                 capture_output=True, env=self.environment(PATH=folder))
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.assertRegex(result.stderr, "mpiexec.mpich is not installed.*libmpich-dev.*make bench")
+
+
+class Comparing(BenchTest):
+    def test_each_round_measures_one_system_twice_so_that_noise_is_seen(self):
+        report, _, _ = self.bench("pingpong", "--sizes", "8", "--buffers", "warm", "--receivers", "blocking",
+                                  "--rounds", "3")
+        twice = {series["case"]: series for series in report["again"] if series["metric"] == "latency"}
+        first = {series["case"]: series for series in report["series"]
+                 if (series["system"], series["metric"]) == ("tonari", "latency")}
+        self.assertEqual(sorted(twice), sorted(first))
+        for case, series in first.items():
+            self.assertEqual(len(series["points"][0]["rounds"]), 3)
+            self.assertNotEqual(series["points"][0]["samples"], twice[case]["points"][0]["samples"])
+            self.assertIn("interval", series["points"][0])
+
+    def test_one_round_or_a_flag_measures_every_system_once(self):
+        for arguments in ((), ("--rounds", "2", "--no-noise-floor")):
+            self.assertEqual(self.bench("pingpong", "--sizes", "8", *arguments)[0]["again"], [])
+
+    def test_comparisons_with_a_lower_bound_state_what_they_could_show(self):
+        report, _, _ = self.bench("pingpong", "--sizes", "8", "--rounds", "3")
+        found = [one for one in report["comparisons"] if one["with"] == "ring" and one["case"] == "warm"]
+        self.assertEqual(len(found), 1)
+        self.assertEqual(found[0]["pairs"], 3)
+        self.assertTrue(found[0]["low"] < found[0]["ratio"] < found[0]["high"])
+        self.assertGreater(found[0]["smallest_difference"], 0)
+
+    @unittest.skipUnless(has_rival("openmpi", "pingpong"), "Open MPI's program is not built")
+    def test_a_rival_that_aborts_is_reported_and_does_not_end_the_run(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        launcher = os.path.join(folder.name, "mpirun.openmpi")
+        with open(launcher, "w") as file:
+            file.write("#!/bin/sh\nkill -KILL $$\n")
+        os.chmod(launcher, 0o755)
+        environment = self.environment(PATH=folder.name + os.pathsep + os.environ["PATH"])
+        path = os.path.join(self.folder, "report.json")
+        status, output, error = self.run_job("bench", "pingpong", "--sizes", "8", "--quick", "--rounds", "2",
+                                             "--rival", "openmpi-default", "--json", path, env=environment)
+        self.assertEqual(status, 0, error)
+        self.assertRegex(output, "not measured: openmpi.*ended with status 137")
+        with open(path) as file:
+            report = json.load(file)
+        self.check_shape(report)
+        self.assertEqual([failed["system"] for failed in report["failed"]], ["openmpi"])
+        self.assertEqual(error.count("round 1 of 2: openmpi"), 1)
+        self.assertNotIn("round 2 of 2: openmpi", error)
+        self.assertIn("round 2 of 2: tonari", error)
+
+
+class Papers(BenchTest):
+    """Findings name cases and metrics of benchmarks, so a renamed case would lose them silently."""
+
+    # These need more than the quick form measures: a matrix of 6000, processors that share no cache.
+    RARE = ("at the order 6000", "the distance between two processors")
+
+    def setUp(self):
+        super().setUp()
+        self.findings = []
+        for path in sorted(glob.glob(os.path.join(SUITES, "..", "papers", "*.json"))):
+            with open(path) as file:
+                self.findings += json.load(file)["findings"]
+
+    def test_every_finding_is_of_a_benchmark(self):
+        self.assertGreater(len(self.findings), 10)
+        self.assertLessEqual({finding["benchmark"] for finding in self.findings}, set(NAMES))
+
+    def test_every_finding_is_judged(self):
+        for name in sorted({finding["benchmark"] for finding in self.findings}):
+            with self.subTest(benchmark=name):
+                report, output, _ = self.bench(name)
+                said = [finding["says"] for finding in self.findings
+                        if finding["benchmark"] == name and not finding["says"].startswith(self.RARE)]
+                judged = [verdict["finding"] for verdict in report["verdicts"]]
+                self.assertEqual([one for one in judged if one in said], said)
+                self.assertEqual({verdict["outcome"] for verdict in report["verdicts"]}, {"not decided"}, "one round")
+                for finding in judged:
+                    self.assertIn(finding, output)
 
 
 class Output(BenchTest):

@@ -58,7 +58,7 @@ TEST(BenchStatistics, FitFindsTheLineThroughThePoints) {
   std::vector<Point> points;
   for (double x = 8; x < 1e8; x *= 2) points.push_back({x, 130 + 0.012 * x});
 
-  const auto line = fit_line(points);
+  const auto line = fit_relative(points);
 
   ASSERT_TRUE(line.has_value());
   EXPECT_NEAR(line->at_zero, 130, 1e-6);
@@ -68,17 +68,28 @@ TEST(BenchStatistics, FitFindsTheLineThroughThePoints) {
 TEST(BenchStatistics, FitWeighsErrorsRelativeToTheValue) {
   const std::vector<Point> points{{8, 1}, {16, 1}, {1e6, 100}, {2e6, 230}};
 
-  const auto line = fit_line(points);
+  const auto line = fit_relative(points);
 
   ASSERT_TRUE(line.has_value());
   EXPECT_NEAR(line->at_zero, 1, 0.01) << "the error of 30 at 2e6 must not reach the short messages";
 }
 
+TEST(BenchStatistics, LeastSquaresFollowTheLongRange) {
+  const std::vector<Point> points{{0, 40}, {10, 41}, {100, 44}, {1000, 75}, {100000, 3540}};
+
+  const auto line = fit_least_squares(points);
+
+  ASSERT_TRUE(line.has_value());
+  EXPECT_NEAR(line->slope, 0.035, 1e-4);
+  EXPECT_FALSE(fit_least_squares({}).has_value());
+  EXPECT_FALSE(fit_least_squares(std::vector<Point>{{8, 1}, {8, 2}}).has_value());
+}
+
 TEST(BenchStatistics, FitReturnsNothingWithoutALine) {
-  EXPECT_FALSE(fit_line({}).has_value());
-  EXPECT_FALSE(fit_line(std::vector<Point>{{8, 1}}).has_value());
-  EXPECT_FALSE(fit_line(std::vector<Point>{{8, 1}, {8, 2}}).has_value());
-  EXPECT_FALSE(fit_line(std::vector<Point>{{8, 0}, {16, 2}}).has_value());
+  EXPECT_FALSE(fit_relative({}).has_value());
+  EXPECT_FALSE(fit_relative(std::vector<Point>{{8, 1}}).has_value());
+  EXPECT_FALSE(fit_relative(std::vector<Point>{{8, 1}, {8, 2}}).has_value());
+  EXPECT_FALSE(fit_relative(std::vector<Point>{{8, 0}, {16, 2}}).has_value());
 }
 
 }  // namespace

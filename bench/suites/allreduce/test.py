@@ -13,7 +13,7 @@ class Allreduce(CollectiveTest):
         self.assertEqual(self.cases(report, "tonari", "latency"), ["ranks 2", "ranks 3"])
         for case in ("ranks 2", "ranks 3"):
             self.check_positive(self.points(report, "tonari", case, "latency"), [8, 24, 65536])
-        self.assertIn("ranks 3: latency, us, median", output)
+        self.assert_table(output, "ranks 3", "latency, us, median")
 
     def test_sizes_that_are_not_whole_doubles_are_refused(self):
         self.assertIn("--sizes: 12 bytes are not a whole number of doubles; choose multiples of 8",

@@ -13,7 +13,7 @@ class Alltoall(CollectiveTest):
         self.assertEqual(self.cases(report, "tonari", "latency"), ["bytes 1", "bytes 1024", "bytes 102400"])
         for case in ("bytes 1", "bytes 1024", "bytes 102400"):
             self.check_positive(self.points(report, "tonari", case, "latency"), [2, 3])
-        self.assertIn("bytes 1024: latency, us, median", output)
+        self.assert_table(output, "bytes 1024", "latency, us, median")
 
     def test_rivals_measure_the_same_cases_as_tonari(self):
         self.check_rivals("--sizes", "8,4K")

@@ -14,7 +14,7 @@ class Atomics(OneSidedTest):
         self.assertEqual(self.cases(report, "tonari", "latency"), cases)
         for case in cases:
             self.check_positive(self.points(report, "tonari", case, "latency"), [8])
-        self.assertIn("compare-and-swap own computing: latency, us, median", output)
+        self.assert_table(output, "compare-and-swap own computing", "latency, us, median")
 
     def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi, systems in self.check_rivals("atomics"):

@@ -12,7 +12,7 @@ class Barrier(CollectiveTest):
         report, output, _ = self.bench("barrier", "--ranks", "3,2,5,2")
         self.check_positive(self.points(report, "tonari", "barrier", "latency"), [2, 3, 5])
         self.assertEqual(report["parameters"]["ranks"], [2, 3, 5])
-        self.assertIn("barrier: latency, us, median", output)
+        self.assert_table(output, "barrier", "latency, us, median")
 
     def test_rivals_measure_the_same_cases_as_tonari(self):
         self.check_rivals()

@@ -18,7 +18,7 @@ class Behind(BenchTest):
         report, output, _ = self.bench("behind")
         self.check(report, "tonari")
         self.assertGreater(self.points(report, "tonari", "behind", "flood")[8]["min"], 0)
-        self.assertIn("behind: latency, us, median", output)
+        self.assert_table(output, "behind", "latency, us, median")
 
     def test_numbers_of_ranks_other_than_four_are_refused(self):
         for ranks in ("2", "5"):

@@ -19,7 +19,7 @@ class Broadcast(CollectiveTest):
         self.assertCountEqual(self.cases(report, "tonari", "reply"), replies)
         for case in replies:
             self.check_positive(self.points(report, "tonari", case, "reply"), sizes)
-        self.assertIn("tree ranks 5 from 4: reply, us, median", output)
+        self.assert_table(output, "tree ranks 5 from 4", "reply, us, median")
 
     def test_rivals_measure_the_same_cases_as_tonari(self):
         self.check_rivals("--sizes", "8,4K")

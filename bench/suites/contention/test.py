@@ -19,7 +19,7 @@ class Contention(BenchTest):
         for apart in ([], ["--apart", "network", "--network", "tcp"]):
             report, output, _ = self.bench("contention", "-n", "4", *apart, "--sizes", "512,64K")
             self.check(report, "tonari", 4)
-            self.assertIn("incast 65536 B: rate, GB/s, median", output)
+            self.assert_table(output, "incast 65536 B", "rate, GB/s, median")
 
     def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi in ("openmpi", "mpich"):

@@ -93,9 +93,12 @@ void Datatypes::conclude(Results& results) const {
     other.label += by_hand;
     const auto packed = std::ranges::find(measured, other, &Series::name);
     if (packed == measured.end()) continue;
-    for (const auto& point : series.points) {
-      const double ratio = series.summary(point.first).median / packed->summary(point.first).median;
-      results.add({series.name.system, series.name.label, "to by-hand", "1", "bytes"}, point.first, {ratio});
+    for (const auto& [x, rounds] : series.points) {
+      for (const auto& [round, samples] : rounds) {
+        if (!packed->points.contains(x) || !packed->points.at(x).contains(round)) continue;
+        const double ratio = summarize(samples).median / summarize(packed->points.at(x).at(round)).median;
+        results.add(round, {series.name.system, series.name.label, "to by-hand", "1", "bytes"}, x, {ratio});
+      }
     }
   }
 }

@@ -27,8 +27,8 @@ class Datatypes(BenchTest):
             self.skipTest("the MPI front is not built")
         report, output, _ = self.bench("datatypes", "--sizes", "64,2K,1M")
         self.check(report, "tonari-mpi", [64, 2048, 1 << 20])
-        self.assertIn("structs by-hand: latency, us, median", output)
-        self.assertIn("face: to by-hand, 1, median", output)
+        self.assert_table(output, "structs by-hand", "latency, us, median")
+        self.assert_table(output, "face", "to by-hand, median")
 
     def test_hosts_are_measured_too(self):
         if not has_rival("tonari-mpi", "datatypes"):

@@ -20,7 +20,7 @@ class Diff(BenchTest):
                 self.assertTrue(all(point["min"] > 0 for point in points.values()))
                 wrong = self.points(report, system, case, "wrong")
                 self.assertEqual({x: point["max"] for x, point in wrong.items()}, dict.fromkeys(CHANGED, 0))
-        self.assertIn("scattered: rate, GB/s, median", output)
+        self.assert_table(output, "scattered", "rate, GB/s, median")
         self.assertIn("all as they should be", output)
 
     def test_the_bytes_that_a_diff_would_send_are_reported(self):

@@ -18,7 +18,7 @@ class Lock(OneSidedTest):
         self.assertEqual(list(fairness), [2, 3])
         for point in fairness.values():  # on a busy machine a rank may get no turn at all
             self.assertTrue(0 <= point["min"] <= point["max"] <= 1, point)
-        self.assertIn("handover: change, us, median", output)
+        self.assert_table(output, "handover", "change, us, median")
 
     def test_a_selected_case_is_measured_alone(self):
         report, _, _ = self.bench("lock", "--ranks", "2,3", "--cases", "uncontended")

@@ -135,9 +135,11 @@ void Match::conclude(Results& results) const {
   const auto measured = results.series();
   for (const auto& series : measured) {
     const double deepest = series.points.rbegin()->first;
-    for (const auto& line : series.lines()) {
-      results.add({series.name.system, series.name.label, "slope", "ns/message", "depth up to"}, deepest, {line.slope});
-      results.add({series.name.system, series.name.label, "intercept", "ns", "depth up to"}, deepest, {line.at_zero});
+    for (const auto& [round, line] : series.lines(fit_least_squares)) {
+      results.add(round, {series.name.system, series.name.label, "slope", "ns/message", "depth up to"}, deepest,
+                  {line.slope});
+      results.add(round, {series.name.system, series.name.label, "intercept", "ns", "depth up to"}, deepest,
+                  {line.at_zero});
     }
   }
 }

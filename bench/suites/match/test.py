@@ -18,7 +18,7 @@ class Match(BenchTest):
                 self.assertEqual(list(points), [7, 200] if case.startswith("drain") else [0, 7, 200])
                 self.assertTrue(all(point["min"] > 0 for point in points.values()))
         for case in CASES:
-            self.assertIn(f"{case}: latency, ns, median", output)
+            self.assert_table(output, case, "latency, ns, median")
 
     def test_a_line_is_fitted_in_each_round(self):
         report, output, _ = self.bench("match", *FEW, "--rounds", "2", "--cases", "unexpected,drain-random")

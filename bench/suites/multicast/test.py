@@ -12,7 +12,7 @@ class Multicast(OneSidedTest):
         self.assertEqual(self.cases(report, "tonari", "latency"), cases)
         for case in cases:
             self.check_positive(self.points(report, "tonari", case, "latency"), [1, 4096, 102400])
-        self.assertIn("loop of pushes ranks 3: latency, us, median", output)
+        self.assert_table(output, "loop of pushes ranks 3", "latency, us, median")
 
     def test_the_default_is_four_ranks(self):
         report, _, _ = self.bench("multicast", "--sizes", "8")

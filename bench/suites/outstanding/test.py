@@ -19,7 +19,7 @@ class Outstanding(BenchTest):
         report, output, _ = self.bench("outstanding", "--outstanding", "300,1,20")
         self.check(report, "tonari", [1, 20, 300])
         for case in CASES:
-            self.assertIn(f"{case}: time, us, median", output)
+            self.assert_table(output, case, "time, us, median")
         self.assertNotIn("left out", output)
 
     def test_hosts_are_measured_too(self):

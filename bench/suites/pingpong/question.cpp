@@ -129,10 +129,11 @@ void Pingpong::conclude(Results& results) const {
   for (const auto& series : measured) {
     if (series.name.metric != "latency" || series.points.size() < 3) continue;
     const double longest = series.points.rbegin()->first;
-    for (const auto& line : series.lines()) {
+    for (const auto& [number, line] : series.lines(fit_relative)) {
+      const int round = number;
       const auto add = [&](std::string metric, std::string unit, double value) {
-        results.add({series.name.system, series.name.label, std::move(metric), std::move(unit), "bytes up to"}, longest,
-                    {value});
+        results.add(round, {series.name.system, series.name.label, std::move(metric), std::move(unit), "bytes up to"},
+                    longest, {value});
       };
       add("t0", "us", line.at_zero);
       add("t1", "ns/B", line.slope * 1000);

@@ -17,7 +17,7 @@ class Cases(BenchTest):
             self.assertEqual(list(points), [8, 64, 4096, 262144])
             for point in points.values():
                 self.assertGreater(point["min"], 0)
-            self.assertIn(f"{case}: latency, us, median", output)
+            self.assert_table(output, case, "latency, us, median")
 
     def test_a_bare_ring_is_measured_at_sizes_that_fit_a_slot(self):
         report, _, _ = self.bench("pingpong", "--sizes", "8,40,64", "--receivers", "blocking")

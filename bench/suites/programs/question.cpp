@@ -253,7 +253,7 @@ std::vector<std::string> runs_with(const Results& results, std::string_view metr
   for (const auto& [name, points] : results.series()) {
     if (name.metric != metric) continue;
     for (const auto& [x, rounds] : points) {
-      const bool is_nonzero = std::ranges::any_of(rounds, [](const auto& round) { return round.at(0) != 0; });
+      const bool is_nonzero = std::ranges::any_of(rounds, [](const auto& round) { return round.second.at(0) != 0; });
       if (is_nonzero) runs.push_back(fmt::format("{} ({} at {:.0f} %)", name.label, name.system, x));
     }
   }

@@ -16,7 +16,7 @@ class Rate(BenchTest):
         points = self.points(report, "tonari", CASE, "rate")
         self.assertEqual(list(points), [1, 2, 3])
         self.assertTrue(all(point["min"] > 0 for point in points.values()))
-        self.assertIn(f"{CASE}: rate, M/s, median", output)
+        self.assert_table(output, CASE, "rate, M/s, median")
 
     def test_only_mpi_with_thread_multiple_is_measured_with_several_threads(self):
         for mpi in ("openmpi", "mpich"):

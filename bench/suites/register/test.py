@@ -13,7 +13,7 @@ class Register(OneSidedTest):
             self.assertEqual(self.cases(report, "tonari", metric), cases)
             for case in cases:
                 self.check_positive(self.points(report, "tonari", case, metric), [8, 65536])
-        self.assertIn("alone pinned: make, us, median", output)
+        self.assert_table(output, "alone pinned", "make, us, median")
 
     def test_rivals_measure_the_same_cases_as_tonari(self):
         for _ in self.check_rivals("register", "--sizes", "4K", only_ours=("pinned",)):

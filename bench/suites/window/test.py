@@ -16,7 +16,7 @@ class Window(OneSidedTest):
             self.assertEqual(self.cases(report, "tonari", metric), cases)
             for case in cases:
                 self.check_positive(self.points(report, "tonari", case, metric), x)
-                self.assertIn(f"{case}: {metric}, {unit}, median", output)
+                self.assert_table(output, case, f"{metric}, {unit}, median")
 
     def test_all_cases_of_windows_are_measured_at_every_size(self):
         self.check_cases("warm", "", "1,8,4K-5K+512", [1, 8, 4096, 4608, 5120])

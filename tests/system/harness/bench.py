@@ -5,12 +5,11 @@ import os
 import shutil
 import tempfile
 
+import jsonschema
+
 from harness.jobs import BIN, JobTest, TONARI
 
-POINT = ["x", "min", "median", "p99", "max", "mean", "stddev", "n", "samples"]
-SERIES = ["system", "case", "metric", "unit", "x", "points"]
-REPORT = ["benchmark", "version", "machine", "parameters", "series"]
-MACHINE = ["processor", "architecture", "cores", "caches", "memory_bytes", "kernel", "compiler", "tonari", "date"]
+SCHEMA = os.path.join(os.path.dirname(__file__), "..", "..", "..", "bench", "results.schema.json")
 
 
 def has_rival(mpi, question):
@@ -46,17 +45,13 @@ class BenchTest(JobTest):
         return error
 
     def check_shape(self, report):
-        self.assertEqual(list(report), REPORT)
-        self.assertEqual(report["version"], 1)
-        self.assertLessEqual(set(MACHINE), set(report["machine"]))
-        for series in report["series"]:
-            self.assertEqual(list(series), SERIES)
-            self.assertGreater(len(series["points"]), 0)
+        with open(SCHEMA) as file:
+            jsonschema.validate(report, json.load(file))
+        for series in report["series"] + report["again"]:
             for point in series["points"]:
                 self.check_point(point)
 
     def check_point(self, point):
-        self.assertEqual(list(point), POINT)
         order = [point[name] for name in ("min", "median", "p99", "max")]
         self.assertEqual(order, sorted(order))
         rounding = abs(point["mean"]) * 1e-8  # of the last digits written; a fitted t0 may be below zero
@@ -64,6 +59,16 @@ class BenchTest(JobTest):
         self.assertGreaterEqual(point["max"], point["mean"] - rounding)
         self.assertEqual(len(point["samples"]), min(point["n"], 1000))
         self.assertGreaterEqual(min(point["samples"]), point["min"])
+        if "interval" in point:
+            self.assertTrue(min(point["rounds"]) <= point["interval"][0] <= point["interval"][1] <= max(point["rounds"]))
+
+    def assert_table(self, output, case, heading):
+        """Checks that the output has a table with this heading and a column of this case."""
+        tables = [table for table in output.split("\n\n") if table.startswith(heading)]
+        self.assertNotEqual(tables, [], output)
+        begin = output.index("\n" + heading)
+        end = output.find("median", begin + len(heading) + 1)
+        self.assertIn(case, output[begin:end if end > 0 else None])
 
     def points(self, report, system, case, metric):
         """The points of one series by x."""

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "driver/results.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string_view>
+
+// Which systems are compared with which, and what a run can say about their difference.
+
+namespace tonari::bench::driver {
+
+/// Returns true for systems that are not rivals: lower bounds, other designs, tonari with other settings.
+[[nodiscard]] bool is_reference(std::string_view system);
+
+/// Returns the smallest difference, as a fraction, that the run can show between `ours` and another system: the half
+/// width of the comparison's interval, or of the interval of `ours` compared with itself if that is wider.
+[[nodiscard]] double smallest_difference(const Results& results, const Series& ours, const Comparison& comparison,
+                                         double x);
+
+/// Returns true if the comparison's difference is above that of the noise.
+[[nodiscard]] bool is_different(const Comparison& comparison, double noise);
+
+/// Returns the member "comparisons" of the JSON: tonari, and its MPI, with each system of the same case and x.
+[[nodiscard]] nlohmann::ordered_json comparisons_as_json(const Results& results);
+
+}  // namespace tonari::bench::driver
