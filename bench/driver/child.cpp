@@ -42,12 +42,12 @@ int wait_for_signal(long milliseconds) {
 }
 
 /// The child's side of fork: executes the command.
-[[noreturn]] void become(const Command& command, const std::vector<char*>& arguments) {
+[[noreturn]] void become(const Command& command, const std::vector<char*>& arguments, int output) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  ::dup2(output, STDOUT_FILENO);
   for (const auto& pair : command.environment) ::putenv(const_cast<char*>(pair.c_str()));
   ::sigprocmask(SIG_SETMASK, &mask_before, nullptr);
   ::execvp(arguments[0], arguments.data());
@@ -106,13 +106,13 @@ void ResultFile::read_lines(const std::function<void(std::string_view)>& take) {
   unfinished_.erase(0, start);
 }
 
-int run_child(const Command& command, const std::function<void()>& look) {
+int run_child(const Command& command, const std::function<void()>& look, int output) {
   std::vector<char*> arguments;
   for (const auto& argument : command.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw_system_error(fmt::format("fork for {}", command.arguments[0]));
-  if (child == 0) become(command, arguments);
+  if (child == 0) become(command, arguments, output);
 
   int exit_status = 0;
   while (!has_ended(child, exit_status)) {

@@ -50,6 +50,6 @@ class ResultFile {
 /// `look` a few times per second, and once after the end. Returns the exit status, or 128 + the signal that killed it.
 /// A StopSignals must exist: on such a signal this sends SIGTERM to the group, kills it after 5 seconds, and throws
 /// Interrupted.
-int run_child(const Command& command, const std::function<void()>& look);
+int run_child(const Command& command, const std::function<void()>& look, int output = 2);
 
 }  // namespace tonari::bench::driver

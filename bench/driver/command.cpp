@@ -11,6 +11,8 @@
 #include "driver/measuring.hpp"
 #include "driver/registry.hpp"
 #include "driver/report.hpp"
+#include "driver/run_all.hpp"
+#include "driver/verdict.hpp"
 
 #include <tonari/status.hpp>
 
@@ -67,9 +69,9 @@ int run(const Question& question, BenchOptions options) {
     }
   }
   if (!options.json.empty()) check_writable(options.json);
+  const auto findings = findings_of(question.name(), papers_folder());
   auto results = measure(question, options, launches);
   question.conclude(results);
-  const auto findings = findings_of(question.name(), papers_folder());
 
   const auto verdicts = judge_all(findings, results);
   fmt::print("{}: {}\n{}{}{}", question.name(), question.asks(), question.tell(results), tell_failed(results),
@@ -132,18 +134,44 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
       ->type_name("N")
       ->transform(cli::whole_number("a number of rounds", 1, 1000))
       ->group("Measuring");
-  command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests")
-      ->disable_flag_override()
   command
       .add_flag("--no-noise-floor", options.no_noise_floor,
                 "Do not repeat one system in each round. Without its repetition noise may look like a difference")
       ->disable_flag_override()
       ->group("Measuring");
+  command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests")
+      ->disable_flag_override()
       ->group("Measuring");
   command
       .add_option("--json", options.json, "Write everything measured to this file, at the end and whole or not at all")
       ->type_name("FILE")
       ->group("Measuring");
+}
+
+/// Adds `bench all`, or `bench papers`.
+void add_run_all(CLI::App& bench, int& exit_status, bool papers) {
+  const auto options = std::make_shared<AllOptions>();
+  options->papers = papers;
+  CLI::App& command =
+      *bench.add_subcommand(papers ? "papers" : "all",
+                            papers ? "Run the benchmarks that have findings of the five papers, and judge these."
+                                   : "Run all benchmarks, with all rivals of this machine.")
+           ->group("Several benchmarks");
+  command.add_option("NAME", options->only, "Only these benchmarks");
+  command.add_option("-o,--output", options->folder, "The folder of the results; it is made if it is missing")
+      ->type_name("DIR")
+      ->required();
+  const auto add_effort = [&](const char* name, Effort effort, const char* help) {
+    return command.add_flag_callback(name, [options, effort] { options->effort = effort; }, help)
+        ->disable_flag_override();
+  };
+  auto* const quick = add_effort("--quick", Effort::quick, "Few sizes, one round: minutes, for a first look");
+  add_effort("--full", Effort::full, "Ten rounds instead of five: smaller differences are seen")->excludes(quick);
+  command.footer(
+      "Each benchmark NAME leaves NAME.json and NAME.txt in the folder. The same command continues an interrupted run:\n"
+      "benchmarks whose results are there, from this version of tonari, are not run again. A benchmark that fails does\n"
+      "not end the run.");
+  command.callback([options, &exit_status] { exit_status = run_all(*options); });
 }
 
 }  // namespace
@@ -157,6 +185,9 @@ void add_bench(CLI::App& app, int& exit_status) {
       "  tonari bench lu --rival openmpi,mpich --json lu.json\n"
       "  tonari bench all --quick -o results");
   const auto name = std::make_shared<std::string>();
+  bench.add_flag_callback("--list", [] {}, "List the benchmarks with their questions, as without a name");
+  add_run_all(bench, exit_status, false);
+  add_run_all(bench, exit_status, true);
   bench.add_option("NAME", *name)->group("");  // takes unknown names, to explain them; hidden from the help text
   for (auto& made : all_questions()) {
     const std::shared_ptr<Question> question = std::move(made);

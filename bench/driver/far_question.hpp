@@ -48,6 +48,10 @@ class FarQuestion : public Question {
   [[nodiscard]] bool has_ucx() const override { return kind_.has_remote_case; }
   [[nodiscard]] int default_ranks() const override { return no_ranks; }
   [[nodiscard]] std::string rivals() const override;
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    return {{"", {"--rounds", "3", "--local", "20,50,100", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override { return kind_.examples; }
 
   void add_options(CLI::App& command, BenchOptions& options) override;

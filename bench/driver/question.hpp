@@ -36,6 +36,12 @@ struct Launch {
   std::string note;  ///< Distinguishes launches by their parameters: "split 16".
 };
 
+/// How `tonari bench all` runs a benchmark.
+struct UsualRun {
+  std::string suffix;  ///< Of the names of its files: "-blocks". The first run of a benchmark has none.
+  std::vector<std::string> arguments;
+};
+
 /// A benchmark: its question, options, launches, and tables.
 class Question {
  public:
@@ -55,6 +61,8 @@ class Question {
   [[nodiscard]] virtual bool has_one_sided_mpi() const { return false; }
   /// True if the worker is a program for far memory: the folder has a file far.cpp.
   [[nodiscard]] virtual bool is_of_far_memory() const { return false; }
+  /// The runs of `tonari bench all`.
+  [[nodiscard]] virtual std::vector<UsualRun> usual_runs(bool /*quick*/) const { return {{"", {"--rival", "auto"}}}; }
   /// The end of the help text: paragraphs and indented lines.
   [[nodiscard]] virtual std::string_view examples() const = 0;
   /// Adds the options that only this benchmark has, and --sizes, to its command.

@@ -55,6 +55,9 @@ class Coherence final : public Question {
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string rivals() const override { return "no other system supports this benchmark"; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool /*quick*/) const override {
+    return {{"", {}}};  // no rival shares memory between hosts
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds: of a page read or written first; of a release after\n"
            "writing so many pages; of a barrier; of taking a mutex and letting it go; of guarded data that two ranks\n"

@@ -18,6 +18,9 @@ class Contention final : public Question {
     return "how fast do ranks send when several share a link, or one receiver?";
   }
   [[nodiscard]] int default_ranks() const override { return 4; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool /*quick*/) const override {
+    return {{"", {"--apart", "network", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints GB/s of all senders together, the median of all rounds, and how many TCP segments their hosts had "
            "to send again for each GB. pairs: rank i of the first half of the ranks sends to rank i of the second. "

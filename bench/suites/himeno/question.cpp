@@ -13,6 +13,10 @@ class Himeno final : public StepsQuestion {
   [[nodiscard]] std::string_view asks() const override {
     return "how fast is Himeno's benchmark with messages, shared arrays, guarded planes, and threads?";
   }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    return {{"", {"--rival", "auto"}}, {"-M", {"--size", "M", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the rate in MFLOPS, as the benchmark counts them: 34 operations for each element and step.\n"
            "\n"

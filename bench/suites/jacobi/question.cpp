@@ -13,6 +13,10 @@ class Jacobi final : public StepsQuestion {
   [[nodiscard]] std::string_view asks() const override {
     return "how fast is Jacobi's iteration with messages, shared arrays, guarded rows, and threads?";
   }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    return {{"", {"--misplaced", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the rate in GFLOP/s: four operations for each element and step.\n"
            "\n"

@@ -27,6 +27,14 @@ class Overlap final : public Question {
     return "does a transfer go on while the ranks compute, and what does that cost them?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    // The matrix product of the Paragon study, with its order, blocks and ranks varied in turn; then all other cases.
+    return {{"", {"--rival", "auto"}},
+            {"-blocks", {"--sweep", "blocks", "--rival", "auto"}},
+            {"-ranks", {"--sweep", "ranks", "-n", "4", "--rival", "auto"}},
+            {"-full", {"--sizes", "1000", "--full", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "A matrix product whose blocks are passed round the ranks. Prints its rate in\n"
            "GFLOP/s, and at the last point the milliseconds that ranks sent, computed and\n"

@@ -272,6 +272,10 @@ class Programs final : public Question {
     return "swap-zram and swap-file, the kernel's swapping, in a memory cgroup of the size that program and keeper "
            "used under `tonari far`. They need root, and switch swap on for the whole machine meanwhile";
   }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    return {{"", {"--rounds", "2", "--local", "20,50,80", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override;
 
   void add_options(CLI::App& command, BenchOptions& options) override;

@@ -26,6 +26,9 @@ class QueueDepth final : public Question {
     return "how deep do the queues of receives and of unexpected messages get?";
   }
   [[nodiscard]] int default_ranks() const override { return 16; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool /*quick*/) const override {
+    return {{"", {}}};  // only tonari reports it
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "For 2, 4, 8, ... ranks, up to -n: prints the longest that the queues of a rank\n"
            "were, in all-to-alls and in the integer sort of the NAS Parallel Benchmarks\n"

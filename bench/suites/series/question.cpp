@@ -68,6 +68,10 @@ class SeriesQuestion final : public Question {
            "none?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    return {{"", {"--rival", "auto"}}, {"-network", {"--apart", "network", "--network", "tcp", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints half the round trip in microseconds, each of one message. Near cores share a cache, far cores share "
            "none; with --bind none the ranks run where the system puts them. --json keeps every time, in the order "

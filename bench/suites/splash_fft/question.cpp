@@ -40,6 +40,13 @@ class SplashFft final : public Question {
   [[nodiscard]] std::string_view asks() const override { return "how fast is SPLASH-2's FFT on one-sided transfers?"; }
   [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 0; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    // With more ranks than cores MPICH spins in every barrier, so it runs with two.
+    if (quick) return {{"", {"--rival", "auto,-mpich"}}};
+    return {{"", {"--rival", "auto,-mpich"}},
+            {"-pair", {"--ranks", "2", "--rival", "auto"}},
+            {"-dealt", {"--ranks", "1,2,4", "--input", "dealt", "--rival", "auto,-mpich"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the time of a transform among many in a row, the median of all rounds, in milliseconds; and `push`\n"
            "at 4096 points beside tables 2 and 3 of the MLC-1 paper. It makes as many transfers as the paper counts,\n"

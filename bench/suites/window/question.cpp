@@ -28,6 +28,11 @@ class Window final : public Question {
   [[nodiscard]] bool has_ucx() const override { return true; }
   [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
+    if (quick) return {{"", {"--rival", "auto"}}};
+    // The sizes of figure 5 of the MLC-1 paper are added.
+    return {{"", {"--rival", "auto"}}, {"-steps", {"--sizes", "4K-12K+256", "--owner", "waiting", "--rival", "auto"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds. latency: of one operation and what completes it, in microseconds. rate: of "
            "16\n"
