@@ -22,10 +22,10 @@ struct Quantity {
   std::string metric;
   At at = At::last;
   double x = 0;                             ///< Only if `at` is value.
-  Statistic statistic = Statistic::median;  ///< Of the samples of a round.
+  Statistic statistic = Statistic::median;  ///< Summarises the samples of a round.
 };
 
-/// What a ratio is claimed to be: above `low`, below `high`, or between the two.
+/// Bounds that a paper claims for a ratio: above `low`, below `high`, or between the two.
 struct Claim {
   std::optional<double> low;
   std::optional<double> high;

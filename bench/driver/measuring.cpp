@@ -60,8 +60,8 @@ void check_rival(const Question& question, const BenchOptions& options, const Sy
   }
 }
 
-/// Returns the rivals that the benchmark supports and this machine has, without those that --rival excludes. Says on
-/// standard error which are left out.
+/// Returns the rivals that the benchmark supports and this machine has, without the names that --rival excludes. Says
+/// on standard error which are left out.
 std::vector<System> rivals_here(const Question& question, const BenchOptions& options) {
   std::vector<std::string> excluded;
   for (const auto& name : options.rivals) {
@@ -201,7 +201,7 @@ class Measuring {
   const BenchOptions& options_;
   std::vector<Launch>& launches_;
   int rounds_;
-  std::vector<System> systems_;  ///< Of all launches.
+  std::vector<System> systems_;  ///< All that the launches name.
   std::vector<System> missing_;
   Results results_;
   Progress progress_;

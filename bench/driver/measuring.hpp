@@ -7,8 +7,8 @@
 
 namespace tonari::bench::driver {
 
-/// Returns tonari, unless only rivals are asked for, and the rivals; for --rival auto all that the benchmark supports and
-/// this machine has, without those of "-NAME". Throws SetupError if there are none.
+/// Returns tonari, unless only rivals are asked for, and the rivals; for --rival auto all that the benchmark supports
+/// and this machine has, without the names of "-NAME". Throws SetupError if there are none.
 std::vector<System> systems_of(const Question& question, const BenchOptions& options);
 
 int rounds_of(const BenchOptions& options);

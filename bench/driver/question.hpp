@@ -38,7 +38,7 @@ struct Launch {
 
 /// How `tonari bench all` runs a benchmark.
 struct UsualRun {
-  std::string suffix;  ///< Of the names of its files: "-blocks". The first run of a benchmark has none.
+  std::string suffix;  ///< Ends the names of its files: "-blocks". The first run of a benchmark has none.
   std::vector<std::string> arguments;
 };
 

@@ -42,7 +42,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// One benchmark with the arguments of one run.
 struct Run {
-  std::string name;  ///< Of its files: "overlap-blocks".
+  std::string name;  ///< The name of its files: "overlap-blocks".
   std::string question;
   std::vector<std::string> arguments;
 };
@@ -52,7 +52,9 @@ class RunAll {
   explicit RunAll(const AllOptions& options) : options_(options), folder_(options.folder) {
     std::error_code error;
     fs::create_directories(folder_, error);
-    if (error) throw_system_error(error.value(), fmt::format("cannot make {}", folder_.string()), "give -o a path that can be written");
+    if (error)
+      throw_system_error(error.value(), fmt::format("cannot make {}", folder_.string()),
+                         "give -o a path that can be written");
     collect();
   }
 
@@ -109,11 +111,19 @@ class RunAll {
     return words;
   }
 
+  /// Returns the JSON that a run left, or something that is no object.
+  [[nodiscard]] nlohmann::json report_of(const Run& run) const {
+    const auto path = file(run, ".json");
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored)) return {};
+    std::ifstream text(path);
+    return nlohmann::json::parse(text, nullptr, false);
+  }
+
   /// Returns whether an earlier call measured this run, in this way.
   [[nodiscard]] bool is_there(const Run& run) const {
-    std::ifstream text(file(run, ".json"));
-    const auto report = nlohmann::json::parse(text, nullptr, false);
-    if (report.is_discarded() || !report.is_object()) return false;
+    const auto report = report_of(run);
+    if (!report.is_object()) return false;
     const auto machine = machine_as_json();
     return report.value("benchmark", "") == run.question && fs::exists(file(run, ".txt")) &&
            report.value("/machine/tonari_commit"_json_pointer, "") == machine.value("tonari_commit", "") &&
@@ -128,7 +138,8 @@ class RunAll {
     {
       const FileDescriptor output(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
       if (!output) throw_system_error(fmt::format("cannot write {}", draft.string()), "free some space");
-      status = run_child({words(run), {}}, [] {}, output.number());
+      status = run_child(
+          {words(run), {}}, [] {}, output.number());
     }
     const double seconds = seconds_since(begin);
     measured_s_ += seconds;
@@ -151,8 +162,8 @@ class RunAll {
       const auto rest = static_cast<double>(runs_.size() - done_);
       left = fmt::format(", about {} left", duration(measured_s_ / static_cast<double>(measured_) * rest));
     }
-    cli::print_stderr("[{} of {}] {} ({} so far{})\n", done_ + 1, runs_.size(), run.name, duration(seconds_since(begin_)),
-                      left);
+    cli::print_stderr("[{} of {}] {} ({} so far{})\n", done_ + 1, runs_.size(), run.name,
+                      duration(seconds_since(begin_)), left);
   }
 
   void tell() const {
@@ -163,13 +174,13 @@ class RunAll {
 
   /// Counts the verdicts in a report: "2 hold, 1 does not hold".
   [[nodiscard]] std::string verdicts_of(const Run& run) const {
-    std::ifstream text(file(run, ".json"));
-    const auto report = nlohmann::json::parse(text, nullptr, false);
-    if (report.is_discarded() || !report.contains("verdicts") || report["verdicts"].empty()) return "-";
+    const auto report = report_of(run);
+    if (!report.is_object() || !report.contains("verdicts") || report["verdicts"].empty()) return "-";
     std::map<std::string, int> counts;
     for (const auto& verdict : report["verdicts"]) ++counts[verdict["outcome"].get<std::string>()];
     std::string said;
-    for (const auto& [outcome, count] : counts) said += fmt::format("{}{}: {}", said.empty() ? "" : ", ", outcome, count);
+    for (const auto& [outcome, count] : counts)
+      said += fmt::format("{}{}: {}", said.empty() ? "" : ", ", outcome, count);
     return said;
   }
 

@@ -26,7 +26,7 @@ struct Verdict {
 /// not measured.
 std::optional<Verdict> judge(const Finding& finding, const Results& results);
 
-/// Judges those of the findings whose quantities were measured.
+/// Judges the findings whose quantities were measured.
 std::vector<Verdict> judge_all(const std::vector<Finding>& findings, const Results& results);
 
 /// One line per verdict: "holds: heads in line ... (LHS, section 5.1.3): 40.9x [38.2, 43.8]; the paper: 43x".

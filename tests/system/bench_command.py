@@ -179,6 +179,59 @@ class Papers(BenchTest):
                     self.assertIn(finding, output)
 
 
+class All(BenchTest):
+    """`tonari bench all`."""
+
+    def all(self, *arguments, status=0, env=None):
+        answer, output, error = self.run_job("bench", "all", "--quick", "-o", self.folder, *arguments,
+                                             env=env or self.environment())
+        self.assertEqual(answer, status, error)
+        return output, error
+
+    def test_results_and_outputs_are_in_the_folder(self):
+        output, error = self.all("queue-depth", "barrier")
+        self.assertEqual(sorted(os.listdir(self.folder)),
+                         ["barrier.json", "barrier.txt", "queue-depth.json", "queue-depth.txt"])
+        self.assertRegex(output, r"barrier +done in")
+        self.assertRegex(error, r"\[2 of 2\] barrier \(.* so far, about .* left\)")
+        with open(os.path.join(self.folder, "queue-depth.json")) as file:
+            self.check_shape(json.load(file))
+        with open(os.path.join(self.folder, "queue-depth.txt")) as file:
+            self.assertIn("queue-depth: how deep", file.read())
+
+    def test_a_run_continues_after_it_was_killed(self):
+        job = self.start("bench", "all", "--quick", "-o", self.folder, "queue-depth", "barrier", "pingpong")
+        job.error.wait_for("] barrier")
+        job.signal(signal.SIGKILL)
+        job.end()
+        eventually(lambda: not processes_marked(self._mark), "the processes of the killed run end")
+        output, error = self.all("queue-depth", "barrier", "pingpong")
+        self.assertRegex(output, "queue-depth +was there")
+        self.assertRegex(output, "barrier +done in")
+        self.assertNotIn("queue-depth", error)
+        self.assertEqual(len([name for name in os.listdir(self.folder) if name.endswith(".tmp")]), 0)
+
+    def test_a_benchmark_that_fails_does_not_end_the_run(self):
+        os.mkdir(os.path.join(self.folder, "queue-depth.json"))  # its results cannot be written
+        output, _ = self.all("queue-depth", "barrier", status=1)
+        self.assertRegex(output, "queue-depth +FAILED with status 2")
+        self.assertRegex(output, "barrier +done in")
+
+    def test_a_signal_ends_the_run_and_says_how_to_continue(self):
+        job = self.start("bench", "all", "--quick", "-o", self.folder, "barrier")
+        job.error.wait_for("round 1")
+        job.signal(signal.SIGINT)
+        status, _, error = job.end()
+        self.assertEqual(status, 128 + signal.SIGINT)
+        self.assertIn("the same command continues with barrier", error)
+
+    def test_wrong_names_and_folders_are_refused(self):
+        self.assertIn("no benchmark is called 'nosuch'", self.refused("all", "nosuch", "-o", self.folder))
+        self.assertIn("cannot make /proc/none", self.refused("all", "-o", "/proc/none"))
+        self.assertIn("--quick excludes --full", self.refused("all", "--quick", "--full", "-o", self.folder))
+        self.assertIn("--output is required", self.refused("all"))
+
+
 class Output(BenchTest):
     def test_results_that_cannot_be_printed_are_an_error(self):
         words = [TONARI, "bench", "pingpong", "--quick", "--sizes", "8"]

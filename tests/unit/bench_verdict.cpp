@@ -53,7 +53,7 @@ TEST(BenchVerdict, RoundsWithoutAPartnerAreLeftOut) {
   EXPECT_NEAR(verdict->measured.ratio, 2, 1e-9);
 }
 
-TEST(BenchVerdict, WhatWasNotMeasuredHasNoVerdict) {
+TEST(BenchVerdict, AQuantityThatWasNotMeasuredHasNoVerdict) {
   auto finding = finding_with({1, {}});
   finding.ours.label = "another case";
   EXPECT_FALSE(judge(finding, results_of({2}, {1})).has_value());
