@@ -29,7 +29,7 @@ namespace {
 
 nlohmann::ordered_json report_of(const Question& question, const BenchOptions& options,
                                  const std::vector<Launch>& launches, const Results& results,
-                                 const std::vector<Verdict>& verdicts) {
+                                 const std::vector<Verdict>& verdicts, const std::vector<std::string>& unfit) {
   nlohmann::ordered_json parameters{{"ranks", options.launch.ranks},
                                     {"bind", options.launch.bind.empty() ? "default" : options.launch.bind},
                                     {"apart", options.launch.apart.empty() ? "none" : options.launch.apart},
@@ -45,11 +45,20 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
   }
   auto failed = nlohmann::ordered_json::array();
   for (const auto& [system, cause] : results.failed()) failed.push_back({{"system", system}, {"cause", cause}});
-  return {{"benchmark", question.name()},          {"version", 2},
-          {"machine", machine_as_json()},          {"parameters", std::move(parameters)},
-          {"failed", std::move(failed)},           {"series", results.series_as_json()},
-          {"again", results.again_as_json()},      {"comparisons", comparisons_as_json(results)},
+  return {{"benchmark", question.name()},
+          {"version", 2},
+          {"machine", machine_as_json()},
+          {"unfit", unfit},
+          {"parameters", std::move(parameters)},
+          {"failed", std::move(failed)},
+          {"series", results.series_as_json()},
+          {"again", results.again_as_json()},
+          {"comparisons", comparisons_as_json(results)},
           {"verdicts", verdicts_as_json(verdicts)}};
+}
+
+void say_unfit(const std::vector<std::string>& reasons) {
+  for (const auto& reason : reasons) cli::print_stderr("tonari bench: warning: {}\n", reason);
 }
 
 std::string tell_failed(const Results& results) {
@@ -70,14 +79,21 @@ int run(const Question& question, BenchOptions options) {
   }
   if (!options.json.empty()) check_writable(options.json);
   const auto findings = findings_of(question.name(), papers_folder());
+  auto unfit = unfit_before();
+  say_unfit(unfit);
+  const auto begin = ProcessorTime::now();
   auto results = measure(question, options, launches);
+  const auto stolen = unfit_during(ProcessorTime::now().since(begin));
+  say_unfit(stolen);
+  unfit.insert(unfit.end(), stolen.begin(), stolen.end());
   question.conclude(results);
 
   const auto verdicts = judge_all(findings, results);
-  fmt::print("{}: {}\n{}{}{}", question.name(), question.asks(), question.tell(results), tell_failed(results),
-             tell_verdicts(verdicts));
+  fmt::print("{}: {}\n{}{}{}", question.name(), question.asks(), tell_noise(results) + question.tell(results),
+             tell_failed(results), tell_verdicts(verdicts));
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
-  if (!options.json.empty()) write_report(options.json, report_of(question, options, launches, results, verdicts));
+  if (!options.json.empty())
+    write_report(options.json, report_of(question, options, launches, results, verdicts, unfit));
   return std::ranges::all_of(results.checks(), &Check::passed) ? 0 : 1;
 }
 
@@ -153,23 +169,28 @@ void add_run_all(CLI::App& bench, int& exit_status, bool papers) {
   const auto options = std::make_shared<AllOptions>();
   options->papers = papers;
   CLI::App& command =
-      *bench.add_subcommand(papers ? "papers" : "all",
-                            papers ? "Run the benchmarks that have findings of the five papers, and judge these."
-                                   : "Run all benchmarks, with all rivals of this machine.")
+      *bench
+           .add_subcommand(papers ? "papers" : "all",
+                           papers ? "Run the benchmarks that have findings of the five papers, and judge these."
+                                  : "Run all benchmarks, with all rivals of this machine.")
            ->group("Several benchmarks");
   command.add_option("NAME", options->only, "Only these benchmarks");
   command.add_option("-o,--output", options->folder, "The folder of the results; it is made if it is missing")
       ->type_name("DIR")
       ->required();
   const auto add_effort = [&](const char* name, Effort effort, const char* help) {
-    return command.add_flag_callback(name, [options, effort] { options->effort = effort; }, help)
+    return command
+        .add_flag_callback(
+            name, [options, effort] { options->effort = effort; }, help)
         ->disable_flag_override();
   };
   auto* const quick = add_effort("--quick", Effort::quick, "Few sizes, one round: minutes, for a first look");
   add_effort("--full", Effort::full, "Ten rounds instead of five: smaller differences are seen")->excludes(quick);
   command.footer(
-      "Each benchmark NAME leaves NAME.json and NAME.txt in the folder. The same command continues an interrupted run:\n"
-      "benchmarks whose results are there, from this version of tonari, are not run again. A benchmark that fails does\n"
+      "Each benchmark NAME leaves NAME.json and NAME.txt in the folder. The same command continues an interrupted "
+      "run:\n"
+      "benchmarks whose results are there, from this version of tonari, are not run again. A benchmark that fails "
+      "does\n"
       "not end the run.");
   command.callback([options, &exit_status] { exit_status = run_all(*options); });
 }
@@ -185,7 +206,8 @@ void add_bench(CLI::App& app, int& exit_status) {
       "  tonari bench lu --rival openmpi,mpich --json lu.json\n"
       "  tonari bench all --quick -o results");
   const auto name = std::make_shared<std::string>();
-  bench.add_flag_callback("--list", [] {}, "List the benchmarks with their questions, as without a name");
+  bench.add_flag_callback(
+      "--list", [] {}, "List the benchmarks with their questions, as without a name");
   add_run_all(bench, exit_status, false);
   add_run_all(bench, exit_status, true);
   bench.add_option("NAME", *name)->group("");  // takes unknown names, to explain them; hidden from the help text

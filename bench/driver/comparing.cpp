@@ -1,8 +1,11 @@
 #include "driver/comparing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace tonari::bench::driver {
 
@@ -49,6 +52,24 @@ double smallest_difference(const Results& results, const Series& ours, const Com
 
 bool is_different(const Comparison& comparison, double noise) {
   return comparison.differs() && std::fabs(std::log(comparison.ratio)) > std::log1p(noise);
+}
+
+std::string tell_noise(const Results& results) {
+  std::vector<double> differences;
+  for (const auto& series : results.series()) {
+    const auto* const again = results.measured_again(series);
+    if (again == nullptr) continue;
+    for (const auto& point : series.points) {
+      const auto itself = compare(series, *again, point.first);
+      if (itself.pairs > 1) differences.push_back(std::fabs(std::log(itself.ratio)));
+    }
+  }
+  if (differences.empty()) return "";
+  std::ranges::sort(differences);
+  return fmt::format(
+      "\nnoise: {} differs from itself by {:.1f} % in the median of {} quantities, at most by {:.0f} %\n",
+      results.series().front().name.system, std::expm1(quantile(differences, 0.5)) * 100, differences.size(),
+      std::expm1(differences.back()) * 100);
 }
 
 nlohmann::ordered_json comparisons_as_json(const Results& results) {

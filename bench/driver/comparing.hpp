@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <string>
 #include <string_view>
 
 // Which systems are compared with which, and what a run can say about their difference.
@@ -20,6 +21,10 @@ namespace tonari::bench::driver {
 
 /// Returns true if the comparison's difference is above that of the noise.
 [[nodiscard]] bool is_different(const Comparison& comparison, double noise);
+
+/// One line about the noise: how much a system that was measured twice per round differs from itself. Empty if no
+/// system was.
+[[nodiscard]] std::string tell_noise(const Results& results);
 
 /// Returns the member "comparisons" of the JSON: tonari, and its MPI, with each system of the same case and x.
 [[nodiscard]] nlohmann::ordered_json comparisons_as_json(const Results& results);

@@ -110,7 +110,8 @@ class Measuring {
  private:
   void run(const Launch& launch, int round) {
     for (const auto& system : launch.systems) run(launch, system, round, false);
-    if (rounds_ > 1 && !options_.no_noise_floor && !launch.systems.empty() && is_compared(launch)) {
+    const bool repeats = rounds_ > 1 && !options_.no_noise_floor && is_compared(launch);
+    if (repeats && !launch.systems.empty() && is_tonari(launch.systems.front())) {
       run(launch, launch.systems.front(), round, true);
     }
   }

@@ -103,7 +103,7 @@ class Refusal(BenchTest):
 
 class Comparing(BenchTest):
     def test_each_round_measures_one_system_twice_so_that_noise_is_seen(self):
-        report, _, _ = self.bench("pingpong", "--sizes", "8", "--buffers", "warm", "--receivers", "blocking",
+        report, output, _ = self.bench("pingpong", "--sizes", "8", "--buffers", "warm", "--receivers", "blocking",
                                   "--rounds", "3")
         twice = {series["case"]: series for series in report["again"] if series["metric"] == "latency"}
         first = {series["case"]: series for series in report["series"]
@@ -113,6 +113,15 @@ class Comparing(BenchTest):
             self.assertEqual(len(series["points"][0]["rounds"]), 3)
             self.assertNotEqual(series["points"][0]["samples"], twice[case]["points"][0]["samples"])
             self.assertIn("interval", series["points"][0])
+        self.assertRegex(output, r"\nnoise: tonari differs from itself by \d+\.\d % in the median of 1 quantities")
+
+    def test_a_busy_machine_is_reported(self):
+        with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
+            self.addCleanup(busy.kill)
+            report, _, error = self.bench("pingpong", "--sizes", "8")
+            busy.kill()
+        self.assertRegex(error, r"warning: other programs use \d+ % of the processors")
+        self.assertRegex(report["unfit"][0], "^other programs use")
 
     def test_one_round_or_a_flag_measures_every_system_once(self):
         for arguments in ((), ("--rounds", "2", "--no-noise-floor")):
