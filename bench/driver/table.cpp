@@ -91,6 +91,10 @@ std::string format_groups(const Column& x, std::span<const Group> groups, bool h
   return text;
 }
 
+std::string percent(double fraction) {
+  return fraction < 0.1 ? fmt::format("{:.1f}", fraction * 100) : fmt::format("{:.0f}", std::min(fraction, 9.99) * 100);
+}
+
 std::size_t width_of_terminal() {
   winsize size{};
   if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return usual_width;
@@ -174,7 +178,7 @@ class MetricTable {
     return fmt::format("{} [{}, {}]", number(said.mean), number(said.min), number(said.max));
   }
 
-  /// The ratio to the best rival, and the smallest difference that this run can show: "0.83x +-4%", "~0.99x +-2%".
+  /// The ratio to the best rival.
   [[nodiscard]] std::string ratio(const Series& ours, std::span<const Series* const> rivals, double x) const {
     const auto is_better = [&](const Series* one, const Series* other) {
       const auto mine = one->summary(x), theirs = other->summary(x);
@@ -182,27 +186,12 @@ class MetricTable {
       return shown_.better == Better::low ? mine.median < theirs.median : mine.median > theirs.median;
     };
     const auto* const best = *std::ranges::min_element(rivals, is_better);
-    const auto comparison = compare(ours, *best, x);
-    if (comparison.pairs == 0) return "-";
-    auto text = comparison.ratio < 0.01 ? "<0.01x" : fmt::format("{:.2f}x", comparison.ratio);
-    if (comparison.pairs < 2) return text;
-    const double noise = smallest_difference(results_, ours, comparison, x);
-    has_intervals_ = true;
-    return fmt::format("{}{} +-{}%", is_different(comparison, noise) ? "" : "~", text, percent(noise));
+    const auto text = format_ratio(results_, ours, *best, x);
+    has_intervals_ |= text.ends_with('%');
+    return text;
   }
 
-  static std::string percent(double fraction) {
-    return fraction < 0.1 ? fmt::format("{:.1f}", fraction * 100)
-                          : fmt::format("{:.0f}", std::min(fraction, 9.99) * 100);
-  }
-
-  [[nodiscard]] std::string legend() const {
-    return has_intervals_ ? fmt::format(
-                                "+-: the smallest difference that this run can show ({} % confidence, pairs of one "
-                                "round); ~: no difference seen\n",
-                                confidence * 100)
-                          : "";
-  }
+  [[nodiscard]] std::string legend() const { return has_intervals_ ? legend_of_ratios() : ""; }
 
   const Results& results_;
   Shown shown_;
@@ -227,6 +216,22 @@ std::string tell_metric(const Results& results, const Shown& shown) {
     text += MetricTable(results, shown, name).text();
   }
   return text;
+}
+
+std::string format_ratio(const Results& results, const Series& ours, const Series& theirs, double x) {
+  const auto comparison = compare(ours, theirs, x);
+  if (comparison.pairs == 0) return "-";
+  auto text = comparison.ratio < 0.01 ? "<0.01x" : fmt::format("{:.2f}x", comparison.ratio);
+  if (comparison.pairs < 2) return text;
+  const double noise = smallest_difference(results, ours, comparison, x);
+  return fmt::format("{}{} +-{}%", is_different(comparison, noise) ? "" : "~", text, percent(noise));
+}
+
+std::string legend_of_ratios() {
+  return fmt::format(
+      "+-: the smallest difference that this run can show ({} % confidence, pairs of one round); ~: no difference "
+      "seen\n",
+      confidence * 100);
 }
 
 std::string tell_residuals(const Results& results, std::string_view what, std::string_view things,

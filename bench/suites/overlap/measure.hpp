@@ -13,6 +13,7 @@
 //             started/blocking        a nonblocking send, completed after the computation
 //             started/started         the same with a nonblocking receive
 //             started-posted/started  the same with a nonblocking send that completes when the receive is posted
+//           A block is computed by BLAS, in the caches, or (plain) by the study's inner product for each element.
 //           Computation: each block once, ten times, or not at all, to show how much time it hides. One rank can be
 //           slowed: it computes each block `slowed` times. Two more ranks can stream messages to each other. For each
 //           point and mode one untimed product is checked; it is then repeated for some time.
@@ -45,9 +46,10 @@ struct Task {
   std::vector<std::string> computations;  // once, none, tenfold
   int slowed;                             // the last rank computes this many times as much
   bool traffic;                           // the last two ranks of the job stream messages
-  std::string x;                          // n, blocks, ranks
-  std::string note;                       // ends the name of every case
-  double budget_s;                        // per point and case
+  Kernel kernel;
+  std::string x;     // n, blocks, ranks
+  std::string note;  // ends the name of every case
+  double budget_s;   // per point and case
 
   explicit Task(const Options& options)
       : orders(options.sizes("sizes", "300")),
@@ -56,6 +58,7 @@ struct Task {
         computations(options.list("computation", "once")),
         slowed(static_cast<int>(options.number("slowed", 1))),
         traffic(options.text("traffic", "no") == "yes"),
+        kernel(options.text("kernel", "blas") == "plain" ? Kernel::plain : Kernel::blas),
         x(options.text("x", "n")),
         note(options.text("note", "")),
         budget_s(options.number("budget-s", 0.1)) {}
@@ -71,7 +74,7 @@ class Experiment {
         task_(task),
         layout_(layout),
         output_(output),
-        product_(wire, layout),
+        product_(wire, layout, task.kernel),
         at_(task.x == "ranks"    ? layout.ranks
             : task.x == "blocks" ? layout.blocks
                                  : layout.n) {}

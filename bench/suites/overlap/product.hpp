@@ -23,6 +23,8 @@ inline constexpr int tag_block = 31;
 enum class Send : std::uint8_t { buffered, blocking, when_posted, started, started_when_posted };
 enum class Receive : std::uint8_t { blocking, started };
 
+enum class Kernel : std::uint8_t { blas, plain };
+
 /// One of the study's six ways to pass a block on.
 struct Mode {
   std::string_view name;
@@ -58,9 +60,10 @@ struct Layout {
 template <PostedWire W>
 class Product {
  public:
-  Product(W& wire, const Layout& layout)
+  Product(W& wire, const Layout& layout, Kernel kernel)
       : wire_(wire),
         layout_(layout),
+        kernel_(kernel),
         a_(layout.n, layout.rows(wire.rank())),
         c_(layout.rows(wire.rank()), layout.n),
         passing_{Columns(layout.n, layout.width_max()), Columns(layout.n, layout.width_max())},
@@ -169,12 +172,22 @@ class Product {
   void multiply(Columns& columns, int block) {
     const int width = layout_.width(block);
     if (width == 0 || c_.rows() == 0) return;
+    if (kernel_ == Kernel::plain) {
+      for (int column = 0; column < width; ++column) {
+        double* const out = c_.at(0, layout_.first_column(block) + column);
+        for (int row = 0; row < c_.rows(); ++row) {
+          out[row] = cblas_ddot(layout_.n, a_.at(0, row), 1, columns.at(0, column), 1);
+        }
+      }
+      return;
+    }
     cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, c_.rows(), width, layout_.n, 1, a_.at(0, 0), a_.stride(),
                 columns.at(0, 0), columns.stride(), 0, c_.at(0, layout_.first_column(block)), c_.stride());
   }
 
   W& wire_;
   Layout layout_;
+  Kernel kernel_;
   Columns a_;
   Columns c_;
   std::vector<Columns> own_;        // of B

@@ -33,17 +33,19 @@ class Overlap final : public Question {
     return {{"", {"--rival", "auto"}},
             {"-blocks", {"--sweep", "blocks", "--rival", "auto"}},
             {"-ranks", {"--sweep", "ranks", "-n", "4", "--rival", "auto"}},
+            {"-plain", {"--kernel", "plain", "--sizes", "300,500,1000", "--rival", "auto"}},
             {"-full", {"--sizes", "1000", "--full", "--rival", "auto"}}};
   }
   [[nodiscard]] std::string_view examples() const override {
     return "A matrix product whose blocks are passed round the ranks. Prints its rate in\n"
-           "GFLOP/s, and at the last point the milliseconds that ranks sent, computed and\n"
-           "waited. Beside tonari: tonari-no-service, whose messages move only while the\n"
-           "program is in a call.\n"
+           "GFLOP/s, and the milliseconds that ranks sent, computed and waited. Beside\n"
+           "tonari: tonari-no-service, whose messages move only while the program is in a\n"
+           "call; the last table has the ratios of both, the price of the service thread.\n"
            "\n"
            "Examples:\n"
            "  tonari bench overlap --quick\n"
            "  tonari bench overlap --sweep blocks --sizes 1000 --rival openmpi,mpich --json overlap.json\n"
+           "  tonari bench overlap --kernel plain --sizes 1000\n"
            "  tonari bench overlap -n 4 --full --modes blocking/started,started/started";
   }
 
@@ -51,10 +53,9 @@ class Overlap final : public Question {
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
                                          const std::vector<System>& systems) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
-    return {{"sizes", sizes(options)},       {"sweep", sweep_},
-            {"blocks", blocks(options)},     {"modes", modes_},
-            {"computation", computations()}, {"slowed", slowed()},
-            {"traffic", traffic()},          {"budget_s", budget_s(options)}};
+    return {{"sizes", sizes(options)},       {"sweep", sweep_},    {"blocks", blocks(options)}, {"modes", modes_},
+            {"computation", computations()}, {"slowed", slowed()}, {"traffic", traffic()},      {"kernel", kernel_},
+            {"budget_s", budget_s(options)}};
   }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
@@ -83,6 +84,7 @@ class Overlap final : public Question {
   [[nodiscard]] static double budget_s(const BenchOptions& options) { return options.quick ? 0.01 : 0.1; }
 
   std::string sweep_ = "n";
+  std::string kernel_ = "blas";
   std::optional<std::string> blocks_;
   std::string modes_ =
       "buffered/blocking,blocking/started,posted/started,started/blocking,started/started,started-posted/started";
@@ -128,6 +130,14 @@ void Overlap::add_options(CLI::App& command, BenchOptions& options) {
                   "--full all)")
       ->type_name("LIST")
       ->group("The question");
+  command
+      .add_option("--kernel", kernel_,
+                  "blas: the library's matrix product, which reads memory seldom. plain: the study's, an inner product "
+                  "for each element, which reads much memory")
+      ->type_name("plain|blas")
+      ->check(cli::one_of({"plain", "blas"}))
+      ->capture_default_str()
+      ->group("The question");
   command.add_option("--slowed", slowed_, "Measure also with a rank, the last, that computes each block so many times")
       ->type_name("N")
       ->transform(cli::whole_number("a number of times", 2, slowed_max))
@@ -152,6 +162,7 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
                                            {"buffered/blocking", "blocking/started", "posted/started",
                                             "started/blocking", "started/started", "started-posted/started"})),
       worker_option("computation", parse_choices("--computation", computations(), {"once", "none", "tenfold"})),
+      fmt::format("--kernel={}", kernel_),
       fmt::format("--x={}", sweep_),
       fmt::format("--budget-s={}", budget_s(options))};
   std::vector<Launch> launches;
@@ -190,20 +201,39 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
   return launches;
 }
 
-/// Prints the rates, and the times at the last point only, since there are many.
+/// Returns the table of ratios: a time with the service thread divided by the same time without the thread.
+std::string tell_service(const Results& results) {
+  std::vector<std::vector<std::string>> rows{{"with the service thread / without", "", "product", "compute", "wait"}};
+  bool has_intervals = false;
+  for (const auto& series : results.series()) {
+    if (series.name.metric != "compute" || series.name.system != "tonari") continue;
+    const auto ratio = [&](std::string_view metric, double x) {
+      auto name = results.beside(series.name, metric).name;
+      const auto& with = results.beside(name, metric);
+      name.system = "tonari-no-service";
+      const auto without = std::ranges::find(results.series(), name, &Series::name);
+      if (without == results.series().end()) return std::string("-");
+      // The time of a product is the inverse of its rate.
+      auto text =
+          metric == "rate" ? format_ratio(results, *without, with, x) : format_ratio(results, with, *without, x);
+      has_intervals |= text.ends_with('%');
+      return text;
+    };
+    const bool computes = series.name.label.find(" none") == std::string::npos;
+    for (const auto& [x, rounds] : series.points) {
+      rows.push_back({series.name.label, fmt::format("{} {:.0f}", series.name.x, x), computes ? ratio("rate", x) : "-",
+                      computes ? ratio("compute", x) : "-", ratio("wait", x)});
+    }
+  }
+  return rows.size() == 1 ? "" : "\n" + cli::format_table(rows) + (has_intervals ? legend_of_ratios() : "");
+}
+
 std::string Overlap::tell(const Results& results) const {
   auto text = tell_metric(results, {"rate", Better::high});
-  std::vector<std::vector<std::string>> rows{{"ms, means", "system", "send", "compute", "wait", "at " + sweep_}};
-  for (const auto& series : results.series()) {
-    if (series.name.metric != "send") continue;
-    auto& row = rows.emplace_back(std::vector{series.name.label, series.name.system});
-    const double x = series.points.rbegin()->first;
-    for (const auto* const metric : {"send", "compute", "wait"}) {
-      row.push_back(format_number(1000 * results.beside(series.name, metric).summary(x).mean));
-    }
-    row.push_back(fmt::format("{:.0f}", x));
+  for (const auto* const metric : {"send", "compute", "wait"}) {
+    text += tell_metric(results, {metric, Better::neither, true});
   }
-  return text + "\n" + cli::format_table(rows) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
+  return text + tell_service(results) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
 }
 
 const Registered<Overlap> registered(Topic::applications, 2);

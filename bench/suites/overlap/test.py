@@ -49,6 +49,29 @@ class Overlap(BenchTest):
                     for mode in MODES:
                         self.check(report, output, mode, [int(size) for size in sizes.split(",")])
 
+    def test_times_are_printed_at_every_point_and_the_service_thread_has_its_price(self):
+        report, output, _ = self.bench("overlap", "--sizes", "40,64", "--modes", "posted/started,started/started")
+        for metric in TIMES:
+            self.assertRegex(output, rf"(?m)^{metric}, ms, mean .*\n.*\n *n .*\n *40 .*\n *64 .*\n")
+        self.assertIn("with the service thread / without", output)
+        for mode in ("posted/started", "started/started"):
+            for n in (40, 64):
+                self.assertRegex(output, rf"(?m)^{mode} +n {n}( +[\d.<]+x){{3}}$")
+            self.assertRegex(output, rf"(?m)^{mode} none +n 40 +- +- +[\d.<]+x$")
+        without, with_it = (self.points(report, system, "posted/started", "rate")[64]["median"]
+                            for system in ("tonari-no-service", "tonari"))
+        self.assertRegex(output, rf"(?m)^posted/started +n 64 +{without / with_it:.2f}x")
+
+    def test_the_plain_kernel_computes_the_same_product_in_more_time(self):
+        computed = {}
+        for kernel in ("blas", "plain"):
+            report, output, _ = self.bench("overlap", "--sizes", "500", "--kernel", kernel, "--modes",
+                                           "started/started")
+            self.assertEqual(report["parameters"]["kernel"], kernel)
+            self.check(report, output, "started/started", [500])
+            computed[kernel] = self.points(report, "tonari", "started/started", "compute")[500]["min"]
+        self.assertLess(computed["blas"], computed["plain"])
+
     def test_overlap_is_measured_over_numbers_of_blocks(self):
         report, output, _ = self.bench("overlap", "--sizes", "60", "--sweep", "blocks", "--blocks", "8,1,60")
         self.check(report, output, "started/started", [1, 8, 60])
@@ -77,6 +100,7 @@ class Overlap(BenchTest):
         self.assertIn("choose among once,none,tenfold", self.refused("overlap", "--computation", "twice"))
         self.assertIn("--blocks: it takes numbers from 1 to 1000", self.refused("overlap", "--blocks", "0"))
         self.assertIn("--slowed: must be a number of times from 2 to", self.refused("overlap", "--slowed", "1"))
+        self.assertIn("--kernel: must be plain or blas", self.refused("overlap", "--kernel", "fast"))
         self.assertIn("--sweep: must be n or blocks or ranks", self.refused("overlap", "--sweep", "columns"))
 
     def test_rivals_compute_the_same_results(self):
