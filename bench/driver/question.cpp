@@ -105,6 +105,19 @@ void add_sizes(CLI::App& command, BenchOptions& options, std::string_view meanin
       ->group("The question");
 }
 
+void add_rates(Results& results) {
+  const auto measured = results.series();
+  for (const auto& series : measured) {
+    if (series.name.metric != "latency" || series.name.unit != "us" || series.name.x != "bytes") continue;
+    for (const auto& [bytes, rounds] : series.points) {
+      for (const auto& [round, samples] : rounds) {
+        results.add(round, {series.name.system, series.name.label, "rate", "MB/s", "bytes"}, bytes,
+                    {bytes / summarize(samples).median});
+      }
+    }
+  }
+}
+
 std::vector<int> usual_ranks() {
   std::vector<int> usual{2};
   for (const int ranks : {4, 8}) {

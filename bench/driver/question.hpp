@@ -20,6 +20,7 @@ namespace tonari::bench::driver {
 /// The options that every benchmark has.
 struct BenchOptions {
   cli::LaunchOptions launch;
+  std::vector<std::string> networks;  ///< --network. If there are several, they are measured in turn.
   std::vector<std::string> rivals;
   bool rivals_only = false;
   bool quick = false;
@@ -97,6 +98,9 @@ template <class Values>
 std::string worker_option(std::string_view key, const Values& values) {
   return fmt::format("--{}={}", key, fmt::join(values, ","));
 }
+
+/// Adds the metric "rate" in MB/s (10^6 bytes) beside each "latency" in us over bytes: one sample per round.
+void add_rates(Results& results);
 
 /// Returns 2, 4 and 8, without numbers above four times the cores.
 std::vector<int> usual_ranks();

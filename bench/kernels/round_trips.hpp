@@ -25,6 +25,9 @@ inline constexpr int tag_end = 4;      // the caller may use tags from here on
 
 inline constexpr double batch_us = 20;
 
+/// The exchanges before a series of single ones. The first 10 to 16 of a job took up to twice the later ones' time.
+inline constexpr std::uint64_t warm_up_exchanges = 30;
+
 /// A series of exchanges; rank 0 sends it to the other side before. Sent in this layout.
 struct Plan {
   std::uint64_t batches = 0;  // 0: no more of this size
@@ -137,7 +140,7 @@ template <class Exchange, Wire W>
 std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, double budget_us,
                             std::uint64_t exchanges = 0) {
   std::vector<std::uint64_t> stamps;
-  stamps.reserve(std::max(batches_max, exchanges) + 2);
+  stamps.reserve(std::max({batches_max, exchanges, warm_up_exchanges}) + 2);
   const auto play = [&](const Plan& plan) {
     stamps.clear();
     wire.send(bytes_of(plan), side.peer, tag_control);
@@ -149,6 +152,7 @@ std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, 
   const auto operation_us = [&](std::uint32_t rounds) {
     return 2 * std::ranges::min(play({.batches = 3, .rounds = rounds}));
   };
+  if (exchanges != 0) play({.batches = warm_up_exchanges, .rounds = 1});
   const auto fitting = exchanges != 0 ? Batches{1, exchanges} : fit_batches(batch_us, budget_us, operation_us);
   auto samples = play({.batches = fitting.batches + 1, .rounds = fitting.operations, .empty = cold});
   wire.send(bytes_of(Plan{}), side.peer, tag_control);

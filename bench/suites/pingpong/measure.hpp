@@ -2,8 +2,8 @@
 
 // Question: how long does a message of N bytes take from one rank to another?
 // Method:   ping-pong between rank 0 and each other rank in turn, half the round trip. Short ones are timed in batches
-//           of about 20 us, one sample each; with --exchanges, each of that many round trips is a sample. The first
-//           sample of a size is dropped. Before it, one exchange is checked byte by byte. Buffers:
+//           of about 20 us, one sample each; with --exchanges, each of that many round trips is a sample, after 30 that
+//           warm up. The first sample of a size is dropped. Before it, one exchange is checked byte by byte. Buffers:
 //             warm   the same one each time: data and buffers are in the caches
 //             cold   another one each time, on both sides, from pools of four times the last-level cache; caches are
 //                    emptied before each size
@@ -103,6 +103,7 @@ void run(W& wire, const Options& options, Output& output) {
   if (wire.size() < 2) throw std::invalid_argument("pingpong needs two ranks: -n 2");
   const auto places = gather_places(wire);
   output.parameter("processors", processors(places));
+  if (task.exchanges != 0) output.parameter("warm_up_exchanges", static_cast<double>(round_trips::warm_up_exchanges));
 
   if (wire.size() == 2) return run_pair(wire, 1 - wire.rank(), task, "", output);
   if constexpr (StartedWire<W>) {

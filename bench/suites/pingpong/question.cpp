@@ -123,8 +123,9 @@ nlohmann::ordered_json Pingpong::parameters(const BenchOptions& options) const {
           {"budget_us", budget_us(options)}};
 }
 
-/// Adds t0, t1 and the half-performance length of each case: a sample a round.
+/// Adds rates; and t0, t1 and the half-performance length of each case: a sample a round.
 void Pingpong::conclude(Results& results) const {
+  add_rates(results);
   const auto measured = results.series();
   for (const auto& series : measured) {
     if (series.name.metric != "latency" || series.points.size() < 3) continue;
@@ -143,7 +144,7 @@ void Pingpong::conclude(Results& results) const {
 }
 
 std::string Pingpong::tell(const Results& results) const {
-  auto text = tell_metric(results, {"latency", Better::low});
+  auto text = tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"rate", Better::neither});
   std::vector<std::vector<std::string>> rows{{"fit t0 + n * t1", "system", "t0, us", "t1, ns/B", "GB/s", "half at, B"}};
   for (const auto& series : results.series()) {
     if (series.name.metric != "t0") continue;

@@ -73,7 +73,8 @@ class SeriesQuestion final : public Question {
     return {{"", {"--rival", "auto"}}, {"-network", {"--apart", "network", "--network", "tcp", "--rival", "auto"}}};
   }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints half the round trip in microseconds, each of one message. Near cores share a cache, far cores share "
+    return "Prints half the round trip in microseconds, each of one message, and the rate at the median. Near cores "
+           "share a cache, far cores share "
            "none; with --bind none the ranks run where the system puts them. --json keeps every time, in the order "
            "measured.\n"
            "\n"
@@ -109,6 +110,7 @@ class SeriesQuestion final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"sizes", sizes(options)}, {"exchanges", exchanges_}, {"buffers", buffers_}, {"cores", cores()}};
   }
+  void conclude(Results& results) const override { add_rates(results); }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -165,11 +167,13 @@ std::string SeriesQuestion::tell(const Results& results) const {
   };
   std::vector<Table> tables;  // of a case and a size, in the order measured
   for (const auto& series : results.series()) {
+    if (series.name.metric != "latency") continue;
     for (const auto& point : series.points) {
       const auto title = fmt::format("{}, {}: latency, us", series.name.label, format_bytes(point.first));
       auto table = std::ranges::find(tables, title, &Table::title);
       if (table == tables.end()) {
-        table = tables.insert(table, {title, {{"system", "min", "median", "mean", "max", "deviation", "samples"}}});
+        table =
+            tables.insert(table, {title, {{"system", "min", "median", "mean", "max", "deviation", "samples", "MB/s"}}});
       }
       auto& row = table->rows.emplace_back();
       row.push_back(series.name.system);
@@ -178,6 +182,7 @@ std::string SeriesQuestion::tell(const Results& results) const {
         row.push_back(format_number(value));
       }
       row.push_back(std::to_string(said.n));
+      row.push_back(format_number(point.first / said.median));
     }
   }
   std::string text;

@@ -42,8 +42,8 @@ class Series(SeriesTest):
         report, output, _ = self.measure(SHARED)
         self.check(report, "tonari", ["warm near", "cold near"])
         self.assertEqual(report["parameters"]["workers"]["tonari near"]["processors"], "0 1")
-        self.assertRegex(output, r"cold near, 1 MiB: latency, us\nsystem +min +median +mean +max +deviation +samples\n"
-                                 r"tonari( +[\d.]+){5} +100\n")
+        self.assertRegex(output, r"cold near, 1 MiB: latency, us\nsystem +min +median +mean +max +deviation +samples +MB/s\n"
+                                 r"tonari( +[\d.]+){5} +100 +[\d.]+\n")
         self.assertIn("far: not measured, all cores that may be used share a cache", output)
 
     def test_a_series_between_cores_without_a_common_cache_has_one_sample_per_round_trip(self):
@@ -60,6 +60,24 @@ class Series(SeriesTest):
     def test_a_series_has_the_samples_of_all_rounds(self):
         report, _, _ = self.measure(SHARED, "--rounds", "2", "--buffers", "warm", "--exchanges", "10")
         self.check(report, "tonari", ["warm near"], exchanges=20)
+
+    def test_a_series_begins_warm(self):
+        """Without exchanges before it the first ones take about twice the time of the last ones."""
+        report, _, _ = self.measure(SHARED, "--rounds", "10", "--buffers", "warm", "--exchanges", "40")
+        samples = self.points(report, "tonari", "warm near", "latency")[1 << 20]["samples"]
+        of_rounds = [samples[at:at + 40] for at in range(0, len(samples), 40)]
+        first = statistics.median(time for times in of_rounds for time in times[:5])
+        last = statistics.median(time for times in of_rounds for time in times[20:])
+        self.assertLess(first, 1.25 * last)
+        self.assertEqual(report["parameters"]["workers"]["tonari near"]["warm_up_exchanges"], 30)
+
+    def test_rates_are_derived_in_every_round(self):
+        report, _, _ = self.measure(SHARED, "--rounds", "2", "--buffers", "warm", "--exchanges", "9")
+        rate = self.points(report, "tonari", "warm near", "rate")[1 << 20]
+        latency = self.points(report, "tonari", "warm near", "latency")[1 << 20]["samples"]
+        self.assertEqual(rate["n"], 2)
+        for value, times in zip(rate["samples"], (latency[:9], latency[9:])):
+            self.assertAlmostEqual(value, (1 << 20) / statistics.median(times), delta=value * 1e-6)
 
     def test_a_series_is_measured_over_the_network(self):
         report, _, _ = self.measure(SHARED, "--apart", "network", "--network", "tcp")
