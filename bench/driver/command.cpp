@@ -17,6 +17,7 @@
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -67,10 +68,36 @@ std::string tell_failed(const Results& results) {
   return text;
 }
 
+/// Returns the launches of one round, over each of the networks in turn if there are several. Systems without a network
+/// are measured once.
+std::vector<Launch> plan(const Question& question, BenchOptions& options) {
+  if (!options.networks.empty()) options.launch.network = options.networks.front();
+  cli::check_network_is_used(options.launch);
+  const auto systems = systems_of(question, options);
+  if (options.networks.size() < 2) return question.plan(options, systems);
+  if (question.is_of_far_memory()) throw SetupError("--network: benchmarks of far memory take one network at a time");
+  std::vector<Launch> all;
+  for (const auto& network : options.networks) {
+    options.launch.network = network;
+    for (auto& launch : question.plan(options, systems)) {
+      const bool is_first = network == options.networks.front();
+      const auto is_local = [&](const System& system) {
+        return launch.ask.launch.network.empty() || is_single_process(system);
+      };
+      if (!is_first) std::erase_if(launch.systems, is_local);
+      for (auto& system : launch.systems) {
+        if (!is_local(system)) system.network = network;
+      }
+      if (!launch.systems.empty()) all.push_back(std::move(launch));
+    }
+  }
+  options.launch.network = fmt::format("{}", fmt::join(options.networks, ","));
+  return all;
+}
+
 int run(const Question& question, BenchOptions options) {
   if (options.launch.ranks == 0) options.launch.ranks = std::max(question.default_ranks(), 0);
-  cli::check_network_is_used(options.launch);
-  auto launches = question.plan(options, systems_of(question, options));
+  auto launches = plan(question, options);
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {
       check_installed(system, launch.ask);
@@ -89,8 +116,11 @@ int run(const Question& question, BenchOptions options) {
   question.conclude(results);
 
   const auto verdicts = judge_all(findings, results);
-  fmt::print("{}: {}\n{}{}{}", question.name(), question.asks(), tell_noise(results) + question.tell(results),
-             tell_failed(results), tell_verdicts(verdicts));
+  const bool is_check = options.quick && question.is_of_far_memory();
+  fmt::print("{}: {}\n{}{}{}{}", question.name(), question.asks(),
+             is_check ? "--quick: this run checks that the programs work; its data are too small to measure\n" : "",
+             tell_noise(results) + question.tell(results), tell_failed(results) + tell_broken_bounds(results),
+             tell_verdicts(verdicts));
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
   if (!options.json.empty())
     write_report(options.json, report_of(question, options, launches, results, verdicts, unfit));
@@ -134,6 +164,18 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
   } else {
     cli::add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
+  command.remove_option(command.get_option("--network"));
+  command
+      .add_option("--network", options.networks,
+                  "The transport between hosts: TCP, verbs by reliable connections (rc) or by datagrams (ud), or the "
+                  "fastest of these (any) (default: any). Several are measured in turn, as systems of one table")
+      ->type_name("any|tcp|rc|ud,...")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all()
+      ->delimiter(',')
+      ->check(cli::one_of({"any", "tcp", "rc", "ud"}))
+      ->group("Ranks");
   command.add_option("--rival", options.rivals, fmt::format("Measure these too, in turn: {}", question.rivals()))
       ->type_name("NAME,...")
       ->expected(1)

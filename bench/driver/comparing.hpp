@@ -26,6 +26,10 @@ namespace tonari::bench::driver {
 /// system was.
 [[nodiscard]] std::string tell_noise(const Results& results);
 
+/// Returns a line for each lower bound (ring, memcpy, process-vm) that is clearly slower than tonari: such a benchmark
+/// measured something else, and its bound must not be used.
+[[nodiscard]] std::string tell_broken_bounds(const Results& results);
+
 /// Returns the member "comparisons" of the JSON: tonari, and its MPI, with each system of the same case and x.
 [[nodiscard]] nlohmann::ordered_json comparisons_as_json(const Results& results);
 

@@ -132,7 +132,7 @@ class Measuring {
     const auto failure = launch_workers(completed, system, round, again);
     if (!failure) {
       has_measured_ |= system.family != Family::local;
-    } else if (!is_rival(system)) {
+    } else if (!is_rival(system) && system.network.empty()) {
       throw SetupError(*failure);
     } else {
       leave_out(system, *failure);
@@ -143,7 +143,7 @@ class Measuring {
   std::optional<std::string> launch_workers(const Launch& launch, const System& system, int round, bool again) {
     ResultFile file;
     const auto command = command_for(system, launch.ask, file.path());
-    results_.begin_worker(round, launch.note, again);
+    results_.begin_worker(round, launch.note, again, suffix_of(system));
     const int status = run_child(command, [&] {
       file.read_lines([&](std::string_view line) { results_.take(line); });
       progress_.show(results_.progress());
@@ -164,12 +164,13 @@ class Measuring {
 
   void leave_out(const System& system, const std::string& cause) {
     progress_.end();
-    cli::print_stderr("tonari bench {}: without --rival {}: {}\n", question_.name(), to_string(system), cause);
+    cli::print_stderr("tonari bench {}: without {}{}: {}\n", question_.name(), is_rival(system) ? "--rival " : "",
+                      to_string(system), cause);
     missing_.push_back(system);
     results_.add_failed({to_string(system), cause});
   }
 
-  /// Removes the rivals whose surroundings cannot be made here, such as a limit of memory.
+  /// Removes the systems whose surroundings cannot be made here, such as a limit of memory, or a network.
   void leave_out_unmeasurable() {
     std::vector<System> tried;
     for (const auto& launch : launches_) {

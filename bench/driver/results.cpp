@@ -73,7 +73,8 @@ Comparison compare(const Series& ours, const Series& theirs, double x) {
   return compare(our_medians, their_medians);
 }
 
-void Results::begin_worker(int round, std::string note, bool is_again) {
+void Results::begin_worker(int round, std::string note, bool is_again, std::string suffix) {
+  suffix_ = std::move(suffix);
   system_.clear();
   note_ = std::move(note);
   round_ = round;
@@ -85,7 +86,7 @@ void Results::begin_worker(int round, std::string note, bool is_again) {
 void Results::take(std::string_view line) try {
   const auto said = nlohmann::json::parse(line);
   if (said.contains("system")) {
-    system_ = said["system"];
+    system_ = said["system"].get<std::string>() + suffix_;
     progress_ = system_;
     if (!is_again_ && std::ranges::find(systems_, system_) == systems_.end()) systems_.push_back(system_);
   } else if (said.contains("series")) {

@@ -65,8 +65,9 @@ class Results {
   static constexpr std::size_t samples_max = 1000;
 
   /// Begins a worker of a round; take() then gets its lines. `note` distinguishes launches. If it `is_again`, the
-  /// worker measures a system for the second time in this round, and its series are not among series().
-  void begin_worker(int round, std::string note, bool is_again = false);
+  /// worker measures a system for the second time in this round, and its series are not among series(). `suffix` is
+  /// appended to the name that the worker reports.
+  void begin_worker(int round, std::string note, bool is_again = false, std::string suffix = "");
   /// Takes one line of a worker's output (format: harness/worker.hpp). Throws SetupError on a malformed line.
   void take(std::string_view line);
   /// Ends the worker. Returns false if its output is incomplete.
@@ -111,6 +112,7 @@ class Results {
   nlohmann::ordered_json parameters_ = nlohmann::ordered_json::object();  // by system
   std::string system_;                                                    // of the current worker
   std::string note_;
+  std::string suffix_;
   int round_ = 1;
   bool is_again_ = false;
   std::string progress_;

@@ -30,6 +30,8 @@ std::vector<std::string> names_of(const std::vector<StepsCase>& cases) {
 /// Returns the heading of a column: a case, or a case with a rival.
 std::string column_of(const SeriesName& name) {
   if (name.system == "tonari" || name.system == name.label) return name.label;
+  const std::string_view over = "tonari over ";
+  if (name.system.starts_with(over)) return fmt::format("{} over {}", name.label, name.system.substr(over.size()));
   auto system = name.system;
   const std::string_view long_name = " thread-multiple";
   if (const auto at = system.find(long_name); at != system.npos) system.replace(at, long_name.size(), " mt");

@@ -96,6 +96,9 @@ std::optional<std::string_view> name_in_worker(Family family) {
   switch (family) {
     case Family::ring: return "ring";
     case Family::lhs: return "lhs";
+    case Family::lhs_128: return "lhs-128";
+    case Family::lhs_cut: return "lhs-cut";
+    case Family::alpu: return "alpu";
     case Family::no_lhs: return "no-lhs";
     case Family::byte_loop: return "byte-loop";
     case Family::memcmp: return "memcmp";
@@ -271,6 +274,14 @@ void check_far(const System& system, const Ask& ask) {
   }
 }
 
+void check_verbs(const std::string& network) {
+  const fs::path devices = "/sys/class/infiniband";
+  std::error_code error;
+  if (fs::exists(devices, error) && !fs::is_empty(devices, error)) return;
+  throw SetupError(fmt::format("this machine has no RDMA device ({} has none), which --network {} needs",
+                               devices.string(), network));
+}
+
 void check_tonari_mpi(std::string_view question) {
   const auto one_sided = names_of_benchmarks([](const Question& each) { return each.has_one_sided_mpi(); });
   if (std::ranges::find(one_sided, question) != one_sided.end()) {
@@ -343,6 +354,8 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
 
 bool is_tonari(const System& system) { return system.family == Family::tonari || system.family == Family::tonari_mpi; }
 
+bool is_single_process(const System& system) { return name_in_worker(system.family).has_value(); }
+
 void check_installed(const System& system, const Ask& ask) {
   const std::string_view question = ask.question;
   const bool is_link = system.family == Family::ucx && has_ucx(question);
@@ -380,6 +393,7 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
 }
 
 void try_surroundings(const System& system, const Ask& ask) {
+  if (system.network == "rc" || system.network == "ud") check_verbs(system.network);
   const auto* const way = kernel_way(system.family);
   if (way == nullptr) return;
   check_tight_memory(way->overflow);
@@ -392,7 +406,10 @@ std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& as
   return way == nullptr ? nullptr : std::make_unique<MadeTight>(tight_memory(*way, *ask.far));
 }
 
+std::string suffix_of(const System& system) { return system.network.empty() ? "" : " over " + system.network; }
+
 std::string to_string(const System& system) {
+  if (!system.network.empty()) return to_string({system.family, system.thread_multiple}) + suffix_of(system);
   if (system.family == Family::local) return "local";
   if (const auto* const way = kernel_way(system.family)) return std::string(way->name);
   if (system.family == Family::tonari) return "tonari";

@@ -22,7 +22,10 @@ enum class Family : std::uint8_t {
   tonari_mpi,
   ring,
   lhs,
+  lhs_128,
+  lhs_cut,
   no_lhs,
+  alpu,
   byte_loop,
   memcmp,
   bare_memcpy,
@@ -39,6 +42,7 @@ enum class Family : std::uint8_t {
 struct System {
   Family family = Family::tonari;
   bool thread_multiple = false;  ///< An MPI started with MPI_THREAD_MULTIPLE.
+  std::string network{};         ///< The transport, if several are measured: "tcp". Otherwise empty.
 
   bool operator==(const System&) const = default;
 };
@@ -80,11 +84,14 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names);
 /// Returns whether its ranks are started by `tonari run`, and may have any number of threads.
 bool is_tonari(const System& system);
 
+/// Returns whether the worker runs it itself, without a runtime and without ranks: a bare loop, copy or search.
+bool is_single_process(const System& system);
+
 /// Throws SetupError, with the remedy, when `system` cannot measure `ask` here.
 void check_installed(const System& system, const Ask& ask);
 
-/// Tests whether the environment of `system` can be created: creates a small one, and removes it. Throws SetupError,
-/// with the remedy.
+/// Tests whether the environment of `system` can be created: creates a small one, and removes it. Also tests whether
+/// the machine has its network. Throws SetupError, with the remedy.
 void try_surroundings(const System& system, const Ask& ask);
 
 /// Returns the command that measures `ask` for `system`. Its rank 0 writes results to `output`.
@@ -93,6 +100,9 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
 /// Creates the environment of `system`, which lasts as long as the result: for swap and mapped files, a cgroup and its
 /// backing storage.
 std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& ask);
+
+/// Returns what follows the name that the system reports: " over tcp" if several networks are measured.
+std::string suffix_of(const System& system);
 
 /// Returns the name for progress messages, before the system has reported its name and version.
 std::string to_string(const System& system);

@@ -143,7 +143,7 @@ class MetricTable {
  private:
   [[nodiscard]] std::string unit_text() const {
     const auto unit = in_ms(like_) ? "ms" : like_.unit;
-    return unit == "1" || unit.empty() ? "" : ", " + unit;
+    return unit.empty() ? "" : ", " + unit;
   }
 
   [[nodiscard]] Group group_of(const std::string& label) const {
@@ -159,7 +159,9 @@ class MetricTable {
       auto& column = group.columns.emplace_back(Column{heading_of(series->name.system), {}});
       for (const double x : all_x_) column.entries.push_back(entry(*series, x));
     }
-    if (rivals.empty() || shown_.better == Better::neither) return group;
+    if (shown_.better == Better::neither) return group;
+    add_networks(group, of_label);
+    if (rivals.empty()) return group;
     for (const auto& [system, heading] : {std::pair{"tonari", "vs best"}, std::pair{"tonari-mpi", "mpi vs best"}}) {
       const auto ours = std::ranges::find_if(of_label, [&](const auto* one) { return one->name.system == system; });
       if (ours == of_label.end()) continue;
@@ -167,6 +169,23 @@ class MetricTable {
       for (const double x : all_x_) column.entries.push_back(ratio(**ours, rivals, x));
     }
     return group;
+  }
+
+  /// Adds the ratio of tonari over each further network to tonari over the first.
+  void add_networks(Group& group, std::span<const Series* const> of_label) const {
+    const std::string_view over = "tonari over ";
+    const Series* first = nullptr;
+    for (const auto* const series : of_label) {
+      const auto& system = series->name.system;
+      if (!system.starts_with(over)) continue;
+      if (first == nullptr) {
+        first = series;
+        continue;
+      }
+      auto& column = group.columns.emplace_back(
+          Column{fmt::format("{} vs {}", system.substr(over.size()), first->name.system.substr(over.size())), {}});
+      for (const double x : all_x_) column.entries.push_back(ratio(*series, std::span(&first, 1), x));
+    }
   }
 
   [[nodiscard]] std::string entry(const Series& series, double x) const {
@@ -178,7 +197,7 @@ class MetricTable {
     return fmt::format("{} [{}, {}]", number(said.mean), number(said.min), number(said.max));
   }
 
-  /// The ratio to the best rival.
+  /// The ratio to the best of the others.
   [[nodiscard]] std::string ratio(const Series& ours, std::span<const Series* const> rivals, double x) const {
     const auto is_better = [&](const Series* one, const Series* other) {
       const auto mine = one->summary(x), theirs = other->summary(x);

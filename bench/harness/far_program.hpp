@@ -112,7 +112,7 @@ class Answers {
     output_.samples({label_, metric, unit, x}, local_, samples);
   }
   void check(const std::string& metric, double value, double bound) {
-    output_.check({label_, metric, "1", x}, local_, value, bound);
+    output_.check({label_, metric, "", x}, local_, value, bound);
   }
 
  private:

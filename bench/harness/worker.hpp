@@ -23,7 +23,7 @@ namespace tonari::bench {
 //   {"system": "openmpi-4.1.4"}                                    first
 //   {"parameter": {"pool_bytes": 134217728}}                       a value that the worker chose
 //   {"series": {"case": "warm", "metric": "latency", "unit": "us", "x": "bytes"}, "at": 8, "samples": [0.31, 0.3]}
-//   {"check": {"case": "started", "metric": "residual", "unit": "1", "x": "n"}, "at": 1000, "value": 0.02, "bound": 30}
+//   {"check": {"case": "started", "metric": "residual", "unit": "", "x": "n"}, "at": 1000, "value": 0.02, "bound": 30}
 //   {"done": true}                                                 last: without it the run has failed
 
 /// The options of a worker, checked by `tonari bench`. The caller supplies the default of a missing option.

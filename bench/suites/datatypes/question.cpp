@@ -97,7 +97,7 @@ void Datatypes::conclude(Results& results) const {
       for (const auto& [round, samples] : rounds) {
         if (!packed->points.contains(x) || !packed->points.at(x).contains(round)) continue;
         const double ratio = summarize(samples).median / summarize(packed->points.at(x).at(round)).median;
-        results.add(round, {series.name.system, series.name.label, "to by-hand", "1", "bytes"}, x, {ratio});
+        results.add(round, {series.name.system, series.name.label, "to by-hand", "", "bytes"}, x, {ratio});
       }
     }
   }

@@ -131,7 +131,7 @@ void measure(W& wire, const Shape& shape, int parallel, const Options& options, 
   task.a_unit = 1;
   WithGosa<W, Program> with_gosa(wire, program);
   measure_steps(wire, task, with_gosa, output);
-  output.samples({task.label, "gosa", "1", "ranks"}, task.at, {with_gosa.sum()});
+  output.samples({task.label, "gosa", "", "ranks"}, task.at, {with_gosa.sum()});
 }
 
 /// The case `message`.

@@ -128,7 +128,7 @@ void measure_handover(W& wire, const Options& options, Output& output) {
   wire.barrier();
   output.samples({"handover", "latency", "us", "ranks"}, wire.size(), latencies);
   output.samples({"handover", "change", "us", "ranks"}, wire.size(), changes);
-  output.samples({"handover", "fairness", "1", "ranks"}, wire.size(), fairness);
+  output.samples({"handover", "fairness", "", "ranks"}, wire.size(), fairness);
 }
 
 /// Every rank calls it; rank 0 measures.

@@ -218,7 +218,7 @@ class Experiment {
     gather_columns(wire_, layout_, mine_, whole);
     if (wire_.rank() != 0) return;
     const double value = residual(whole, factorisation.pivots());
-    output_.check({case_.label, "residual", "1", x_}, at_, value, residual_bound);
+    output_.check({case_.label, "residual", "", x_}, at_, value, residual_bound);
   }
 
   /// Returns rank 0's value on every rank.

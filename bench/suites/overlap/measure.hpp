@@ -96,7 +96,7 @@ class Experiment {
     for (const double residual : team_.gather(product_.residual())) {
       if (!(residual <= largest)) largest = residual;  // keeps a NaN
     }
-    output_.check({std::string(mode.name) + task_.note, "residual", "1", task_.x}, at_, largest, residual_bound);
+    output_.check({std::string(mode.name) + task_.note, "residual", "", task_.x}, at_, largest, residual_bound);
   }
 
   void measure(const Mode& mode, const std::string& computation) {

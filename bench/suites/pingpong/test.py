@@ -1,5 +1,6 @@
 """`tonari bench pingpong`, in quick form."""
 
+import os
 import unittest
 
 from harness.bench import BenchTest, has_rival
@@ -39,6 +40,45 @@ class Cases(BenchTest):
 
     def test_splits_longer_than_messages_work(self):
         self.bench("pingpong", "--sizes", "1,2,47,48,49,100", "--buffers", "warm", "--split", "48,1")
+
+
+class Networks(BenchTest):
+    SHORT = ("--sizes", "8", "--buffers", "warm", "--receivers", "blocking", "--apart", "network")
+
+    def test_networks_are_systems_of_one_table(self):
+        report, output, _ = self.bench("pingpong", *self.SHORT, "--network", "tcp,any")
+        self.assertEqual({series["system"] for series in report["series"]},
+                         {"tonari over tcp", "tonari over any", "ring"})
+        self.assertRegex(output, r"(?m)^bytes +tonari over tcp +ring +tonari over any +any vs tcp$")
+        self.assertEqual(report["parameters"]["network"], "tcp,any")
+        pairs = {(one["system"], one["with"]) for one in report["comparisons"]}
+        self.assertIn(("tonari over any", "tonari over tcp"), pairs)
+        commands = " ".join(report["parameters"]["commands"])
+        self.assertIn("--network tcp ", commands)
+        self.assertIn("--network any ", commands)
+
+    def test_a_network_that_this_machine_lacks_is_left_out_with_the_reason(self):
+        if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+            self.skipTest("this machine has RDMA devices")
+        report, output, _ = self.bench("pingpong", *self.SHORT, "--network", "tcp,rc")
+        self.assertEqual(self.cases(report, "tonari over tcp", "latency"), ["warm"])
+        self.assertEqual([failed["system"] for failed in report["failed"]], ["tonari over rc"])
+        self.assertIn("not measured: tonari over rc: this machine has no RDMA device", output)
+
+    def test_rates_are_derived_from_the_latency(self):
+        report, output, _ = self.bench("pingpong", "--sizes", "8,4K", "--buffers", "warm", "--receivers", "blocking")
+        for size in (8, 4096):
+            rate, latency = (self.points(report, "tonari", "warm", metric)[size]["median"]
+                             for metric in ("rate", "latency"))
+            self.assertAlmostEqual(rate, size / latency, delta=rate * 1e-6)
+        self.assert_table(output, "warm", "rate, MB/s, median")
+
+    def test_wrong_networks_are_refused(self):
+        self.assertIn("--network: must be any or tcp or rc or ud",
+                      self.refused("pingpong", "--apart", "network", "--network", "tcp,ib"))
+        self.assertIn("one network at a time",
+                      self.refused("stream", "--quick", "--apart", "network", "--network", "tcp,any"))
+        self.assertIn("add --apart network", self.refused("pingpong", "--network", "tcp,any"))
 
 
 class Pairs(BenchTest):

@@ -187,7 +187,7 @@ class Experiment {
   }
 
   void report_residual(const Deviation& deviation) {
-    output_.check({label_, "residual", "1", "ranks"}, layout_.ranks, deviation.residual(layout_.points()),
+    output_.check({label_, "residual", "", "ranks"}, layout_.ranks, deviation.residual(layout_.points()),
                   residual_bound);
   }
 
@@ -212,7 +212,7 @@ class Experiment {
   void report_transfers(std::uint64_t mine) {
     double all = 0;
     for (const auto one : gather_values(wire_, layout_.ranks, mine, tag_values)) all += static_cast<double>(one);
-    output_.samples({label_, "transfers", "1", "ranks"}, layout_.ranks, {all});
+    output_.samples({label_, "transfers", "", "ranks"}, layout_.ranks, {all});
   }
 
   void report_phases(std::span<const Phases> mine) {
