@@ -17,6 +17,8 @@ namespace {
 constexpr int depth_max = 1'000'000;
 constexpr int payload_max = 8192;
 constexpr int searches_payload = 4096;  // the message size of the paper's comparison
+constexpr int copies_payload = 100;     // longer than the rest of a line of 64 bytes, shorter than that of 128
+constexpr int copies_depth_max = 1000;
 
 constexpr std::size_t head_bytes = 64;
 constexpr std::size_t unexpected_bytes_min = std::size_t{64} << 20;
@@ -31,8 +33,10 @@ class Match final : public Question {
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the time of a receive, the median of all rounds, in nanoseconds, and a line fitted to it:\n"
            "what each message in the way costs. Beside tonari: tonari-scan, whose queues are always searched in\n"
-           "order; and two searches without a runtime: lhs, 64-byte heads in line, and no-lhs, envelopes inside whole\n"
-           "messages.\n"
+           "order; and searches without a runtime: lhs, 64-byte heads in line; lhs-128, longer heads; no-lhs, "
+           "envelopes\n"
+           "inside whole messages; alpu, 256 cells compared at once, then as no-lhs. copied compares heads that have\n"
+           "the beginning of a long message (lhs-cut) with heads that have none.\n"
            "\n"
            "Examples:\n"
            "  tonari bench match --quick\n"
@@ -56,7 +60,8 @@ class Match final : public Question {
         .add_option("--cases", cases_,
                     "unexpected: a receive behind messages. unexpected-cold: with empty caches. any-source: a receive "
                     "from any source. posted: a message behind receives. drain-reverse, drain-random: receives of all "
-                    "messages, not in their order")
+                    "messages, not in their order. copied, copied-cold: a search and the copy of its message, without "
+                    "a runtime")
         ->type_name("LIST")
         ->capture_default_str()
         ->group("The question");
@@ -85,7 +90,7 @@ class Match final : public Question {
 
   std::optional<std::string> depths_;
   std::string payloads_ = "0";
-  std::string cases_ = "unexpected,unexpected-cold,any-source,posted,drain-reverse,drain-random";
+  std::string cases_ = "unexpected,unexpected-cold,any-source,posted,drain-reverse,drain-random,copied,copied-cold";
 };
 
 std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<System>& systems) const {
@@ -102,8 +107,12 @@ std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<S
                     direct_bytes, longest));
   }
 
-  const auto cases = parse_choices(
-      "--cases", cases_, {"unexpected", "unexpected-cold", "any-source", "posted", "drain-reverse", "drain-random"});
+  const auto chosen = parse_choices("--cases", cases_,
+                                    {"unexpected", "unexpected-cold", "any-source", "posted", "drain-reverse",
+                                     "drain-random", "copied", "copied-cold"});
+  std::vector<std::string> cases;   // of runtimes
+  std::vector<std::string> copies;  // of searches that copy
+  for (const auto& one : chosen) (one.starts_with("copied") ? copies : cases).push_back(one);
   Ask ask{"match", options.launch, {}};
   // Twice the contents of the queue: at three quarters of the limit senders are asked to keep their messages.
   ask.launch.environment.push_back(fmt::format(
@@ -111,9 +120,10 @@ std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<S
   ask.arguments = {worker_option("depths", all_depths), worker_option("payloads", all_payloads),
                    worker_option("cases", cases), fmt::format("--budget-us={}", budget_us(options)),
                    fmt::format("--colds={}", colds(options))};
-  std::vector<Launch> launches{{ask, systems, ""}};
+  std::vector<Launch> launches;
+  if (!cases.empty()) launches.push_back({ask, systems, ""});
 
-  if (systems.front().family == Family::tonari) {
+  if (!cases.empty() && systems.front().family == Family::tonari) {
     auto scan = ask;
     scan.launch.environment.emplace_back("TONARI_SCAN_DEPTH=4294967296");
     scan.arguments.emplace_back("--name=tonari-scan");
@@ -124,8 +134,29 @@ std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<S
     if (std::ranges::find(all_payloads, searches_payload) == all_payloads.end()) {
       all_payloads.push_back(searches_payload);
     }
-    ask.arguments.push_back(worker_option("payloads", all_payloads));  // the later option overrides the former
-    launches.push_back({std::move(ask), {{Family::lhs, false}, {Family::no_lhs, false}}, ""});
+    auto searching = ask;
+    searching.arguments.push_back(worker_option("payloads", all_payloads));  // the later option overrides the former
+    launches.push_back(
+        {std::move(searching),
+         {{Family::lhs, false}, {Family::lhs_128, false}, {Family::no_lhs, false}, {Family::alpu, false}},
+         ""});
+  }
+  if (!copies.empty()) {
+    std::vector<int> few_depths;
+    std::ranges::copy_if(all_depths, std::back_inserter(few_depths),
+                         [](int depth) { return depth <= copies_depth_max; });
+    if (few_depths.empty()) few_depths.push_back(copies_depth_max);
+    auto lengths = payloads();
+    lengths.insert(lengths.end(), {copies_payload, searches_payload});
+    std::erase(lengths, 0);
+    std::ranges::sort(lengths);
+    lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+    ask.arguments.insert(ask.arguments.end(), {worker_option("depths", few_depths), worker_option("payloads", lengths),
+                                               worker_option("cases", copies)});
+    launches.push_back(
+        {std::move(ask),
+         {{Family::lhs, false}, {Family::lhs_128, false}, {Family::lhs_cut, false}, {Family::no_lhs, false}},
+         "copies"});
   }
   return launches;
 }
@@ -146,12 +177,11 @@ void Match::conclude(Results& results) const {
 
 std::string Match::tell(const Results& results) const {
   auto text = tell_metric(results, {"latency", Better::low});
-  std::vector<std::vector<std::string>> rows{{"fit", "system", "ns per message", "ns at depth 0", "up to depth"}};
+  std::vector<std::vector<std::string>> rows{{"fit", "system", "ns per message", "ns at depth 0"}};
   for (const auto& series : results.series()) {
     if (series.name.metric != "slope") continue;
     rows.push_back({series.name.label, series.name.system, format_number(results.median_beside(series.name, "slope")),
-                    format_number(results.median_beside(series.name, "intercept")),
-                    fmt::format("{:.0f}", series.points.begin()->first)});
+                    format_number(results.median_beside(series.name, "intercept"))});
   }
   return rows.size() == 1 ? text : text + "\n" + cli::format_table(rows);
 }

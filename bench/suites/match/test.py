@@ -34,6 +34,25 @@ class Match(BenchTest):
                              ["unexpected payload 40", "unexpected-cold payload 40",
                               "unexpected payload 4096", "unexpected-cold payload 4096"])
 
+    def test_layouts_of_heads_are_compared_by_searches_that_copy(self):
+        report, _, _ = self.bench("match", "--depths", "0,300", "--cases", "copied,copied-cold", "--payloads", "40")
+        for system in ("lhs", "lhs-128", "lhs-cut", "no-lhs"):
+            self.assertEqual(self.cases(report, system, "latency"),
+                             [f"{case} payload {payload}" for payload in (40, 100, 4096)
+                              for case in ("copied", "copied-cold")])
+            self.assertEqual(list(self.points(report, system, "copied payload 100", "latency")), [0, 300])
+        self.assertEqual({series["system"] for series in report["series"]}, {"lhs", "lhs-128", "lhs-cut", "no-lhs"})
+
+    def test_cells_take_a_constant_time_until_they_are_full(self):
+        report, _, _ = self.bench("match", "--depths", "0,100,255,20000", "--cases", "unexpected")
+        latency = {depth: point["median"] for depth, point in
+                   self.points(report, "alpu", "unexpected", "latency").items()}
+        self.assertLess(latency[255], 2 * latency[0])
+        self.assertGreater(latency[20000], 5 * latency[255])
+        longer, line = (self.points(report, system, "unexpected", "latency")[20000]["median"]
+                        for system in ("lhs-128", "lhs"))
+        self.assertGreater(longer, line, "twice the memory is read")
+
     def test_payloads_of_all_kinds_arrive(self):
         payloads = [1, 48, 49, 4096, 8192]
         report, _, _ = self.bench("match", "--depths", "300", "--payloads", ",".join(map(str, payloads)))
