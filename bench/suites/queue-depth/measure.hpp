@@ -9,6 +9,10 @@
 //             sort                the integer sort of NPB (IS), ten iterations: buckets are counted, their sizes
 //                                 all-reduced, and keys exchanged by the library's collectives
 //             sort-by-hand        the same with the all-to-alls by hand
+//             fourier             the pattern of NPB's FT, class S: six time steps, each of which multiplies a grid of
+//                                 64^3 complex numbers (more if the ranks do not divide 64), transposes it by one
+//                                 all-to-all, and adds up a checksum. Multiplications stand for the transforms
+//             fourier-by-hand     the same with the all-to-all by hand
 //           All exchanged data is checked each time, the sort as NPB does: the ranks of five keys after every
 //           iteration; and at the end that no rank has lower keys than the previous rank, and that no key is lost.
 // Output:   unexpected and posted against ranks: the greatest length of each queue of a rank, one sample per rank.
@@ -20,6 +24,7 @@
 #include <tonari/tonari.hpp>
 
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -130,6 +135,63 @@ Found run_all_to_all(Exchange exchange, const Communicator& communicator, const 
   return found;
 }
 
+/// The grid of run_fourier(): cubic, dealt in planes. Every element is known, so that each rank can check what it
+/// receives.
+class Grid {
+ public:
+  explicit Grid(std::size_t ranks) noexcept : planes_((edge_min + ranks - 1) / ranks), edge_(planes_ * ranks) {}
+
+  [[nodiscard]] std::size_t planes() const noexcept { return planes_; }  // per rank
+  [[nodiscard]] std::size_t edge() const noexcept { return edge_; }
+  [[nodiscard]] std::complex<double> element(std::size_t x, std::size_t y, std::size_t z, int step) const noexcept {
+    const auto index = static_cast<double>((z * edge_ + y) * edge_ + x);
+    return std::complex<double>(index, 1.0) * std::polar(1.0, 0.1 * step);
+  }
+
+ private:
+  static constexpr std::size_t edge_min = 64;
+
+  std::size_t planes_;
+  std::size_t edge_;
+};
+
+/// The communication of NPB's FT: each time step transposes the grid.
+template <class Exchange>
+Found run_fourier(Exchange exchange, const Communicator& communicator) {
+  constexpr int steps = 6;
+  const auto size = static_cast<std::size_t>(communicator.size());
+  const auto me = communicator.rank().index();
+  const Grid grid(size);
+  const auto planes = grid.planes();
+  std::vector<std::complex<double>> sent(planes * grid.edge() * grid.edge());
+  std::vector<std::complex<double>> received(sent.size());
+  Found found;
+  for (int step = 1; step <= steps; ++step) {
+    // The part for rank `to` has its x, all y, and this rank's z.
+    auto next = sent.begin();
+    for (std::size_t x = 0; x < grid.edge(); ++x) {
+      for (std::size_t y = 0; y < grid.edge(); ++y) {
+        for (std::size_t z = 0; z < planes; ++z) *next++ = grid.element(x, y, me * planes + z, step);
+      }
+    }
+    exchange.all_to_all(sent, received);
+    std::vector<std::int64_t> right{0};
+    auto arrived = received.begin();
+    for (std::size_t from = 0; from < size; ++from) {
+      for (std::size_t x = me * planes; x < (me + 1) * planes; ++x) {
+        for (std::size_t y = 0; y < grid.edge(); ++y) {
+          for (std::size_t z = 0; z < planes; ++z) {
+            right[0] += *arrived++ == grid.element(x, y, from * planes + z, step) ? 1 : 0;
+          }
+        }
+      }
+    }
+    exchange.sum(right);
+    found.wrong += static_cast<double>(grid.edge() * grid.edge() * grid.edge()) - static_cast<double>(right[0]);
+  }
+  return found;
+}
+
 template <class Exchange>
 Found run_sort(Exchange exchange, const Communicator& communicator, const Options& options) {
   const auto name = options.text("class", "S");
@@ -148,6 +210,8 @@ inline Found run_case(const std::string& name, Communicator& communicator, const
   if (name == "all-to-all") return run_all_to_all(library, communicator, options);
   if (name == "all-to-all-by-hand") return run_all_to_all(by_hand, communicator, options);
   if (name == "sort") return run_sort(library, communicator, options);
+  if (name == "fourier") return run_fourier(library, communicator);
+  if (name == "fourier-by-hand") return run_fourier(by_hand, communicator);
   if (name == "sort-by-hand") return run_sort(by_hand, communicator, options);
   throw std::invalid_argument("queue-depth: there is no case " + name);
 }

@@ -31,8 +31,9 @@ class QueueDepth final : public Question {
   }
   [[nodiscard]] std::string_view examples() const override {
     return "For 2, 4, 8, ... ranks, up to -n: prints the longest that the queues of a rank\n"
-           "were, in all-to-alls and in the integer sort of the NAS Parallel Benchmarks\n"
-           "(IS). MPI does not report the length of its queues, so --rival takes nothing.\n"
+           "were, in all-to-alls, in the integer sort of the NAS Parallel Benchmarks (IS),\n"
+           "and in the transpositions of their Fourier transform (FT). MPI does not report the length of its queues, "
+           "so --rival takes nothing.\n"
            "\n"
            "Examples:\n"
            "  tonari bench queue-depth --quick\n"
@@ -41,9 +42,11 @@ class QueueDepth final : public Question {
 
   void add_options(CLI::App& command, BenchOptions&) override {
     command
-        .add_option("--cases", cases_,
-                    "all-to-all: of the library. all-to-all-by-hand: started receives, then started sends. sort, "
-                    "sort-by-hand: the sort, with the one or the other")
+        .add_option(
+            "--cases", cases_,
+            "all-to-all: of the library. all-to-all-by-hand: started receives, then started sends. sort, "
+            "sort-by-hand: the sort, with the one or the other. fourier, fourier-by-hand: the transpositions of "
+            "NPB's FT, likewise")
         ->type_name("LIST")
         ->capture_default_str()
         ->group("The question");
@@ -79,7 +82,7 @@ class QueueDepth final : public Question {
     return !class_.empty() ? class_ : options.quick ? "S" : "W";
   }
 
-  std::string cases_ = "all-to-all,all-to-all-by-hand,sort,sort-by-hand";
+  std::string cases_ = "all-to-all,all-to-all-by-hand,sort,sort-by-hand,fourier,fourier-by-hand";
   int bytes_ = 8;
   int exchanges_ = 0;
   std::string class_;
@@ -92,7 +95,8 @@ std::vector<Launch> QueueDepth::plan(const BenchOptions& options, const std::vec
     throw SetupError("--rival: MPI does not report how deep its queues are; leave --rival out");
   }
   std::vector<Launch> launches;
-  const auto cases = parse_choices("--cases", cases_, {"all-to-all", "all-to-all-by-hand", "sort", "sort-by-hand"});
+  const auto cases = parse_choices(
+      "--cases", cases_, {"all-to-all", "all-to-all-by-hand", "sort", "sort-by-hand", "fourier", "fourier-by-hand"});
   for (int ranks = 2;; ranks = std::min(2 * ranks, options.launch.ranks)) {
     for (const auto& one : cases) {
       Ask ask{"queue-depth", options.launch, {}};

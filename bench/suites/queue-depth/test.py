@@ -4,7 +4,7 @@ import unittest
 
 from harness.bench import BenchTest
 
-CASES = ["all-to-all", "all-to-all-by-hand", "sort", "sort-by-hand"]
+CASES = ["all-to-all", "all-to-all-by-hand", "sort", "sort-by-hand", "fourier", "fourier-by-hand"]
 
 
 class QueueDepth(BenchTest):
@@ -30,6 +30,11 @@ class QueueDepth(BenchTest):
         for ranks, point in self.points(report, "tonari", "all-to-all-by-hand", "posted").items():
             self.assertLessEqual(point["max"], ranks - 1)
             self.assertGreaterEqual(point["max"], 1)
+
+    def test_transpositions_by_hand_post_a_receive_per_peer(self):
+        report, _, _ = self.bench("queue-depth", "-n", 3, "--cases", "fourier-by-hand")
+        for ranks, point in self.points(report, "tonari", "fourier-by-hand", "posted").items():
+            self.assertTrue(1 <= point["max"] <= ranks - 1, point)
 
     def test_the_sort_is_right_in_larger_classes(self):
         for name in ("W", "A"):
