@@ -94,8 +94,9 @@ std::string tell_broken_bounds(const Results& results) {
         if (x < from_x || comparison.pairs == 0 || !(comparison.ratio > 1)) continue;
         const double noise = smallest_difference(results, ours, comparison, x);
         if (comparison.pairs < 2 ? comparison.ratio < once_slower : !is_different(comparison, noise)) continue;
-        text += fmt::format("\nbenchmark error: the lower bound {} is {:.2f} times as slow as tonari: {}, {} {}\n",
-                            bound, comparison.ratio, ours.name.label, format_number(x), ours.name.x);
+        text += fmt::format(
+            "\nbenchmark error: the lower bound {} is {:.2f} times as slow as tonari: {} of {}, {:.0f} {}\n", bound,
+            comparison.ratio, ours.name.metric, ours.name.label, x, ours.name.x);
       }
     }
   }

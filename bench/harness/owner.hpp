@@ -40,6 +40,15 @@ inline void compute_for(std::uint64_t ns) noexcept {
   }
 }
 
+/// Computes a number of steps, each about a nanosecond, however long other threads of this core interrupt it.
+inline void compute_steps(std::uint64_t steps) noexcept {
+  std::uint64_t number = steps;
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    number = number * 6364136223846793005 + 1442695040888963407;
+    asm volatile("" : "+r"(number));
+  }
+}
+
 /// The owner's side: executes orders until the order `end`. `window.local()` is its memory.
 template <Wire W, class Window>
 void serve(W& wire, Window& window, const OtherMemory& other, int tag) {

@@ -7,6 +7,7 @@
 #include <tonari/queue.hpp>
 #include <tonari/window.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,18 @@ class TonariOneSidedWire : public TonariWire {
       if (started_ == 0) return;
       check(queue_->post(std::span(descriptors_).first(std::exchange(started_, 0))));
       check(queue_->wait_all());
+    }
+    // Descriptors for any memory, which are posted together and run while the caller computes.
+    void post(std::span<const Descriptor> descriptors) {
+      std::ranges::copy(descriptors, descriptors_.begin());
+      check(queue_->post(std::span(descriptors_).first(descriptors.size())));
+    }
+    void finish_posted() { check(queue_->wait_all()); }
+    Descriptor pushing(std::span<const std::byte> from, int rank, std::size_t offset) const {
+      return Descriptor::push(window_.at(JobRank{rank}, offset), from);
+    }
+    Descriptor pulling(std::span<std::byte> to, int rank, std::size_t offset) const {
+      return Descriptor::pull(to, window_.at(JobRank{rank}, offset));
     }
     void multicast(std::span<const std::byte> from, std::size_t offset) {
       check(window_.multicast_to_all(offset, from));

@@ -11,10 +11,13 @@
 //           Operations are timed in batches of about 20 us, one sample each (batches.hpp).
 //             latency  one operation and its completion: a push is flushed
 //             rate     16 operations, each on its own memory, completed together
+//             hidden   of systems with descriptors: 16 are posted, rank 0 computes about twice their time, and then
+//                      waits for them. The share of their time, in per cent, by which this is shorter than both in turn
 //           Warm, they use the same memory each time, on both sides. Cold, they use other memory each time, from pools
 //           of four times the last-level cache. The pools were accessed once before, and caches are emptied before each
 //           size. Before a size is measured, bytes at the first and last position of the window are checked.
-// Output:   latency in us, rate in GB/s against bytes; case "push ours waiting", "pull own computing cold", ...
+// Output:   latency in us, rate in GB/s, hidden in % against bytes; case "push ours waiting", "pull own computing
+// cold", ...
 
 #include "harness/buffers.hpp"
 #include "harness/one_sided_wire.hpp"
@@ -23,6 +26,8 @@
 #include "harness/worker.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -69,7 +74,19 @@ concept StartsSeveral = requires(Window& window) {
   window.finish_started();
 };
 
+// A window may have descriptors, which are posted together and run while rank 0 computes.
+template <class Window>
+concept PostsDescriptors = requires(Window& window, std::span<std::byte> memory) {
+  window.post(std::array{window.pushing(memory, 1, 0)});
+  window.post(std::array{window.pulling(memory, 1, 0)});
+  window.finish_posted();
+};
+
 struct Push {
+  template <PostsDescriptors Window>
+  static auto descriptor(Window& window, std::span<std::byte> here, std::size_t there) {
+    return window.pushing(here, 1, there);
+  }
   template <class Window>
   static void start(Window& window, std::span<std::byte> here, std::size_t there) {
     window.push(here, 1, there);
@@ -85,6 +102,10 @@ struct Push {
 };
 
 struct Pull {
+  template <PostsDescriptors Window>
+  static auto descriptor(Window& window, std::span<std::byte> here, std::size_t there) {
+    return window.pulling(here, 1, there);
+  }
   template <class Window>
   static void start(Window& window, std::span<std::byte> here, std::size_t there) {
     window.pull(here, 1, there);
@@ -131,6 +152,15 @@ class Experiment {
     bool computing;
   };
 
+  /// The position of the next copy, on both sides.
+  struct Places {
+    Places(std::span<std::byte> pool, std::size_t bytes, bool changing)
+        : here(pool, bytes, changing), there(pool, bytes, changing) {}
+
+    Buffers here;
+    Buffers there;
+  };
+
   /// Reads all of the memory once, so that all pages are present, and mapped if the system maps them at first use.
   void reach_all() {
     constexpr std::size_t step = std::size_t{1} << 20;
@@ -168,16 +198,40 @@ class Experiment {
     auto rates = time(point, many);
     for (double& rate : rates) rate = static_cast<double>(together * point.bytes) / rate / 1000;
     output_.samples({point.label, "rate", "GB/s", "bytes"}, static_cast<double>(point.bytes), rates);
+    if constexpr (PostsDescriptors<typename W::Window>) {
+      if (!point.cold && !point.computing) measure_hidden<Operation>(point, places);
+    }
   }
 
-  /// The position of the next copy, on both sides.
-  struct Places {
-    Places(std::span<std::byte> pool, std::size_t bytes, bool changing)
-        : here(pool, bytes, changing), there(pool, bytes, changing) {}
-
-    Buffers here;
-    Buffers there;
-  };
+  /// Measures which share of the time of posted descriptors a computation of rank 0 hides.
+  template <class Operation>
+  void measure_hidden(const Point& point, Places& places) {
+    using Descriptor = decltype(Operation::descriptor(window_, std::span<std::byte>(), 0));
+    std::array<Descriptor, together> descriptors;
+    for (auto& one : descriptors) one = Operation::descriptor(window_, places.here.next(), offset(places.there.next()));
+    const auto both_us = [&](bool posts, std::uint64_t steps) {
+      const auto start = monotonic_ns();
+      if (posts) window_.post(descriptors);
+      compute_steps(steps);
+      if (posts) {
+        window_.finish_posted();
+        Operation::complete(window_);
+      }
+      return static_cast<double>(monotonic_ns() - start) / 1000;
+    };
+    both_us(true, 0);  // the first one may start the thread
+    double alone_us = both_us(true, 0);
+    for (int i = 0; i < 4; ++i) alone_us = std::min(alone_us, both_us(true, 0));
+    const auto steps = static_cast<std::uint64_t>(2 * alone_us * 1000);
+    const double wanted = std::clamp(task_.effort.budget_us / (6 * alone_us), 5.0, 200.0);
+    std::vector<double> hidden;
+    while (static_cast<double>(hidden.size()) < wanted) {
+      const double copies = both_us(true, 0);
+      const double computation = both_us(false, steps);
+      hidden.push_back(100 * (copies + computation - both_us(true, steps)) / copies);
+    }
+    output_.samples({point.label, "hidden", "%", "bytes"}, static_cast<double>(point.bytes), hidden);
+  }
 
   template <class Operation>
   void start(Places& places) {

@@ -36,7 +36,8 @@ class Window final : public Question {
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds. latency: of one operation and what completes it, in microseconds. rate: of "
            "16\n"
-           "that are completed together, in GB/s. Beside the systems stand bare copies: memcpy between memory that "
+           "that are completed together, in GB/s. hidden: the share of posted descriptors' time that a computation of\n"
+           "the poster hides. Beside the systems stand bare copies: memcpy between memory that "
            "two\n"
            "processes have mapped, and process-vm, the system call process_vm_writev or readv.\n"
            "\n"
@@ -77,7 +78,8 @@ class Window final : public Question {
             {"computations", computations(options)}};
   }
   [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"rate", Better::high});
+    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"rate", Better::high}) +
+           tell_metric(results, {"hidden", Better::neither});
   }
 
  private:

@@ -24,6 +24,18 @@ class Window(OneSidedTest):
     def test_all_cases_of_windows_are_measured_with_cold_buffers(self):
         self.check_cases("cold", " cold", "8", [8])
 
+    def test_posted_descriptors_are_measured_while_their_poster_computes(self):
+        report, output, _ = self.bench("window", "--sizes", "8,256K", "--buffers", "warm,cold")
+        cases = [f"{operation} {memory} waiting" for memory in ("ours", "own") for operation in ("push", "pull")]
+        self.assertEqual(self.cases(report, "tonari", "hidden"), cases)
+        for case in cases:
+            points = self.points(report, "tonari", case, "hidden")
+            self.assertEqual(list(points), [8, 262144])
+            for point in points.values():
+                self.assertGreaterEqual(point["n"], 5)
+                self.assertLess(point["median"], 110)
+            self.assert_table(output, case, "hidden, %, median")
+
     def test_no_operation_waits_for_an_owner_that_computes(self):
         report, _, _ = self.bench("window", "--sizes", "8,64K", "--owner", "computing", "--buffers", "warm")
         for case in self.cases(report, "tonari", "latency"):
