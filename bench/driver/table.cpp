@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -160,7 +161,7 @@ class MetricTable {
       for (const double x : all_x_) column.entries.push_back(entry(*series, x));
     }
     if (shown_.better == Better::neither) return group;
-    add_networks(group, of_label);
+    add_networks(group, of_label, rivals);
     if (rivals.empty()) return group;
     for (const auto& [system, heading] : {std::pair{"tonari", "vs best"}, std::pair{"tonari-mpi", "mpi vs best"}}) {
       const auto ours = std::ranges::find_if(of_label, [&](const auto* one) { return one->name.system == system; });
@@ -171,19 +172,28 @@ class MetricTable {
     return group;
   }
 
-  /// Adds the ratio of tonari over each further network to tonari over the first.
-  void add_networks(Group& group, std::span<const Series* const> of_label) const {
+  /// Adds the ratios of tonari over each network to the best rival over it, and to tonari over the first network.
+  void add_networks(Group& group, std::span<const Series* const> of_label,
+                    std::span<const Series* const> rivals) const {
     const std::string_view over = "tonari over ";
     const Series* first = nullptr;
     for (const auto* const series : of_label) {
       const auto& system = series->name.system;
       if (!system.starts_with(over)) continue;
+      const auto network = system.substr(over.size());
+      std::vector<const Series*> on_it;
+      std::ranges::copy_if(rivals, std::back_inserter(on_it),
+                           [&](const Series* rival) { return rival->name.system.ends_with(" over " + network); });
+      if (!on_it.empty()) {
+        auto& column = group.columns.emplace_back(Column{network + " vs best", {}});
+        for (const double x : all_x_) column.entries.push_back(ratio(*series, on_it, x));
+      }
       if (first == nullptr) {
         first = series;
         continue;
       }
       auto& column = group.columns.emplace_back(
-          Column{fmt::format("{} vs {}", system.substr(over.size()), first->name.system.substr(over.size())), {}});
+          Column{fmt::format("{} vs {}", network, first->name.system.substr(over.size())), {}});
       for (const double x : all_x_) column.entries.push_back(ratio(*series, std::span(&first, 1), x));
     }
   }

@@ -57,6 +57,13 @@ class Networks(BenchTest):
         self.assertIn("--network tcp ", commands)
         self.assertIn("--network any ", commands)
 
+    def test_rivals_are_compared_over_the_same_network(self):
+        if not has_rival("openmpi", "pingpong"):
+            self.skipTest("Open MPI is not installed")
+        report, output, _ = self.bench("pingpong", *self.SHORT, "--network", "tcp,any", "--rival", "openmpi-default")
+        self.assertEqual(len({series["system"] for series in report["series"]}), 5)
+        self.assertRegex(output, r"(?m) tcp vs best +any vs best +any vs tcp$")
+
     def test_a_network_that_this_machine_lacks_is_left_out_with_the_reason(self):
         if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
             self.skipTest("this machine has RDMA devices")
