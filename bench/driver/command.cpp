@@ -246,7 +246,8 @@ void add_bench(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  tonari bench pingpong --quick\n"
       "  tonari bench lu --rival openmpi,mpich --json lu.json\n"
-      "  tonari bench all --quick -o results");
+      "  tonari bench all --quick -o results\n"
+      "  tonari report results -o report.html      makes a page with charts of the results");
   const auto name = std::make_shared<std::string>();
   bench.add_flag_callback(
       "--list", [] {}, "List the benchmarks with their questions, as without a name");

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view remedy = "give --json a path that can be written";
+constexpr std::string_view remedy_of_json = "give --json a path that can be written";
 
-[[noreturn]] void refuse(const std::string& path, int error) {
+[[noreturn]] void refuse(const std::string& path, int error, std::string_view remedy) {
   const auto folder = fs::absolute(path).parent_path();
   std::error_code ignored;
   if (error == ENOENT && fs::is_directory(folder, ignored)) {  // in /proc, for example
@@ -37,7 +37,7 @@ constexpr std::string_view remedy = "give --json a path that can be written";
 /// A temporary file beside the final one. keep() renames it; otherwise the destructor removes it.
 class Draft {
  public:
-  explicit Draft(const std::string& path) : path_(path) {
+  Draft(const std::string& path, std::string_view remedy) : path_(path), remedy_(remedy) {
     std::error_code ignored;
     const auto status = fs::status(path_, ignored);
     in_place_ = fs::exists(status) && !fs::is_regular_file(status);
@@ -45,7 +45,7 @@ class Draft {
     draft_ = in_place_ ? path_ : path_ + fmt::format(".{}.tmp", ::getpid());
     file_ = FileDescriptor(
         ::open(draft_.c_str(), in_place_ ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file_) refuse(path, errno);
+    if (!file_) refuse(path, errno, remedy);
   }
   Draft(Draft&&) = delete;
   ~Draft() {
@@ -56,8 +56,7 @@ class Draft {
     while (!bytes.empty()) {
       const auto count = ::write(file_.number(), bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0)
-        throw_system_error(fmt::format("cannot write {}", path_), "free some space, or " + std::string(remedy));
+      if (count < 0) throw_system_error(fmt::format("cannot write {}", path_), "free some space, or " + remedy_);
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
   }
@@ -65,13 +64,14 @@ class Draft {
   void keep() {
     if (in_place_) return;
     if (::fsync(file_.number()) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0) {
-      throw_system_error(fmt::format("cannot write {}", path_), "free some space, or " + std::string(remedy));
+      throw_system_error(fmt::format("cannot write {}", path_), "free some space, or " + remedy_);
     }
     kept_ = true;
   }
 
  private:
   std::string path_;
+  std::string remedy_;
   std::string draft_;
   bool in_place_ = false;
   bool kept_ = false;
@@ -80,12 +80,16 @@ class Draft {
 
 }  // namespace
 
-void check_writable(const std::string& path) { const Draft draft(path); }
+void check_writable(const std::string& path) { const Draft draft(path, remedy_of_json); }
+
+void write_whole(const std::string& path, std::string_view bytes, std::string_view remedy) {
+  Draft draft(path, remedy);
+  draft.write(bytes);
+  draft.keep();
+}
 
 void write_report(const std::string& path, const nlohmann::ordered_json& report) {
-  Draft draft(path);
-  draft.write(report.dump(1) + "\n");
-  draft.keep();
+  write_whole(path, report.dump(1) + "\n", remedy_of_json);
 }
 
 }  // namespace tonari::bench::driver

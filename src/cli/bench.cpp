@@ -1,5 +1,5 @@
-// `tonari bench` is another program, libexec/tonari/bench (sources: bench/driver). This process becomes that program,
-// so exit status and signals need no forwarding.
+// `tonari bench` and `tonari report` are another program, libexec/tonari/bench (sources: bench/driver, bench/report).
+// This process becomes that program, so exit status and signals need no forwarding.
 
 #include "cli/command.hpp"
 #include "cli/standard_streams.hpp"
@@ -15,6 +15,7 @@ namespace tonari::cli {
 
 void list_bench(CLI::App& app, int&) {
   app.add_subcommand("bench", "Measure tonari, and its rivals in the same run.")->group("Commands");
+  app.add_subcommand("report", "Make a page with charts of the results of tonari bench.")->group("Commands");
 }
 
 int execute_bench_program(const std::vector<std::string>& arguments) {

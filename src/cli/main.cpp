@@ -8,10 +8,10 @@
 
 namespace {
 
-/// Whether the program for `tonari bench` has to run this: "bench ...", "help bench ...".
+/// Whether the program for `tonari bench` has to run this: "bench ...", "help bench ...", "report ...".
 bool is_for_bench(const std::vector<std::string>& words) {
   const std::size_t first = !words.empty() && words.front() == "help" ? 1 : 0;
-  return words.size() > first && words[first] == "bench";
+  return words.size() > first && (words[first] == "bench" || words[first] == "report");
 }
 
 }  // namespace

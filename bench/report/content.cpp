@@ -1,0 +1,115 @@
+#include "report/page.hpp"
+
+#include "driver/comparing.hpp"
+#include "driver/results.hpp"
+#include "report/overview.hpp"
+#include "report/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace tonari::bench::report {
+
+namespace {
+
+/// "openmpi-4.1.4 thread-multiple" is the rival openmpi-mt.
+std::string rival_of(const std::string& system) {
+  for (const auto* const mpi : {"openmpi", "mpich"}) {
+    if (!system.starts_with(mpi)) continue;
+    return fmt::format("{}-{}", mpi, system.ends_with("thread-multiple") ? "mt" : "default");
+  }
+  return system.substr(0, system.find(' '));
+}
+
+bool is_safe_in_a_shell(const std::string& word) {
+  return !word.empty() &&
+         word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+") ==
+             std::string::npos;
+}
+
+}  // namespace
+
+Content content_of(std::vector<Report> reports) {
+  Content content;
+  for (auto& report : reports) {
+    Section section;
+    section.id = fmt::format("question-{}", content.sections.size() + 1);
+    section.charts = charts_of(report, fmt::format("{}-{}", section.id, plain_name(report.benchmark)));
+    section.report = std::move(report);
+    content.sections.push_back(std::move(section));
+  }
+  return content;
+}
+
+Table overview_table(const Content& content) {
+  Table table{.caption = "tonari divided by the best rival of each case",
+              .head = {"question", "metric", "geometric mean", "interval", "range", "tonari is", "comparisons"},
+              .rows = {}};
+  for (const auto& section : content.sections) {
+    for (const auto& one : standings({section.report})) {
+      const auto number = driver::format_number;
+      const auto same = one.compared - one.better - one.worse;
+      table.rows.push_back(
+          {one.benchmark,
+           fmt::format("{} ({} is better)", one.metric, one.better_values == driver::Better::high ? "high" : "low"),
+           number(one.ratio) + "x",
+           one.low ? fmt::format("{} to {}", number(*one.low), number(*one.high)) : "too few rounds",
+           fmt::format("{} to {}", number(one.ratio_min), number(one.ratio_max)),
+           fmt::format("better in {}, worse in {}, not seen to differ in {}", one.better, one.worse, same),
+           fmt::to_string(one.compared)});
+    }
+  }
+  return table;
+}
+
+Table verdict_table(const std::vector<Verdict>& verdicts) {
+  Table table{.caption = "Findings of the papers on this machine",
+              .head = {"finding", "paper", "verdict", "measured", "the paper's ratio"},
+              .rows = {}};
+  for (const auto& one : verdicts) {
+    table.rows.push_back({one.finding, fmt::format("{}, {}", one.paper, one.section), one.outcome,
+                          format_ratio(one.ratio, one.low, one.high),
+                          one.printed ? driver::format_number(*one.printed) + "x" : "-"});
+  }
+  return table;
+}
+
+Table change_table(const std::vector<Change>& changes, bool beyond_noise) {
+  Table table{.caption = beyond_noise ? "Changed beyond noise" : "No change seen",
+              .head = {"question", "metric", "case", "x", "new / old", "tonari is"},
+              .rows = {}};
+  for (const auto& one : changes) {
+    if (one.differs() != beyond_noise) continue;
+    const bool is_better = (one.ratio > 1) == (one.better_values == driver::Better::high);
+    const auto* const judged = one.better_values == driver::Better::neither ? "different"
+                               : is_better                                  ? "better"
+                                                                            : "worse";
+    const auto* const open = one.low ? "no difference seen" : "not decided: one round";
+    table.rows.push_back({one.benchmark, one.metric, one.label, one.x, format_ratio(one.ratio, one.low, one.high),
+                          beyond_noise ? judged : open});
+  }
+  return table;
+}
+
+std::string command_of(const Report& report) {
+  auto command = "tonari bench " + report.benchmark;
+  const auto& parameters = report.parameters;
+  if (const auto quick = parameters.find("quick"); quick != parameters.end() && *quick == true) command += " --quick";
+  if (const auto rounds = parameters.find("rounds"); rounds != parameters.end() && rounds->is_number()) {
+    command += fmt::format(" --rounds {}", rounds->get<int>());
+  }
+  std::vector<std::string> rivals;
+  for (const auto& series : report.series) {
+    const auto name = series.system == "tonari-mpi" ? series.system : rival_of(series.system);
+    if (driver::is_reference(series.system) && name != "tonari-mpi") continue;
+    if (is_safe_in_a_shell(name) && name != "local" && std::ranges::find(rivals, name) == rivals.end()) {
+      rivals.push_back(name);
+    }
+  }
+  if (!rivals.empty()) command += fmt::format(" --rival {}", fmt::join(rivals, ","));
+  return command;
+}
+
+}  // namespace tonari::bench::report

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "driver/table.hpp"
+#include "report/model.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari::bench::report {
+
+/// Which values of a metric are the better ones, as the tables of the terminal have it. Neither for unknown metrics.
+driver::Better better_values(std::string_view metric);
+
+/// tonari beside the best rival of each case and x, for one metric of one benchmark. Ratios are tonari's value divided
+/// by the rival's.
+struct Standing {
+  std::string benchmark;
+  std::string metric;
+  driver::Better better_values = driver::Better::low;
+  std::size_t compared = 0;  ///< Cases and x with at least one rival.
+  std::size_t better = 0;    ///< Of these: tonari is better, worse; for the others no difference was seen.
+  std::size_t worse = 0;
+  double ratio = 1;  ///< Geometric mean.
+  /// Geometric means of the bounds. The comparisons share rounds, so their errors may go together: this interval holds
+  /// even then.
+  std::optional<double> low;
+  std::optional<double> high;
+  double ratio_min = 1;
+  double ratio_max = 1;
+};
+
+/// Returns the comparisons of tonari with the best rival, one per case, metric and x. Metrics that are neither good nor
+/// bad have none. Lower bounds and other forms of
+/// tonari are not rivals.
+std::vector<Compared> best_rivals(const Report& report);
+
+/// Returns one entry per benchmark and metric that has a rival.
+std::vector<Standing> standings(const std::vector<Report>& reports);
+
+}  // namespace tonari::bench::report
