@@ -13,7 +13,7 @@ namespace {
 
 struct Logarithms {
   double mean = 0;
-  double error_squared = 0;  ///< Of the mean.
+  double error_squared = 0;  ///< The squared standard error of the mean.
   double n = 0;
 };
 

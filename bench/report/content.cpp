@@ -94,6 +94,7 @@ Table change_table(const std::vector<Change>& changes, bool beyond_noise) {
 }
 
 std::string command_of(const Report& report) {
+  if (!is_safe_in_a_shell(report.benchmark)) return "(unknown: the file does not name a benchmark of tonari)";
   auto command = "tonari bench " + report.benchmark;
   const auto& parameters = report.parameters;
   if (const auto quick = parameters.find("quick"); quick != parameters.end() && *quick == true) command += " --quick";

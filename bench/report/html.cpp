@@ -62,7 +62,7 @@ class Page {
   void write_header() {
     add("<header><h1>tonari: measurements</h1>\n<p>Compare only numbers of one run. Values are medians, with the "
         "95&nbsp;% interval of the median over the rounds, or with min and p99 if there are too few rounds. Ratios are "
-        "those of the rounds' pairs, with the 99.5&nbsp;% interval.</p>\n");
+        "geometric means over the pairs of the rounds, with the 99.5&nbsp;% interval.</p>\n");
     if (script_.empty()) {
       add("<p class=\"note\" id=\"reduced\">This is the reduced form of the page: its charts are plain pictures, "
           "without "
@@ -125,7 +125,7 @@ class Page {
         "<p>Medians of tonari's rounds, new divided by old, with the 99.5&nbsp;% interval (Welch's, of logarithms). "
         "The "
         "two runs were not measured in turn: a change of the machine's speed between them looks like a change of "
-        "tonari. Of 1,000 comparisons without a difference, about 5 appear as changed.</p>\n");
+        "tonari. About 5 in 1,000 comparisons without a difference appear as changed.</p>\n");
     for (const bool beyond_noise : {true, false}) {
       const auto table = change_table(changes, beyond_noise);
       add("<h3>{}</h3>\n", table.caption);

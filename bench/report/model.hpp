@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-// What `tonari report` knows: the members of the files that `tonari bench --json` writes (bench/results.schema.json).
+// The input of `tonari report`: the members of the files that `tonari bench --json` writes (bench/results.schema.json).
 
 namespace tonari::bench::report {
 

@@ -20,7 +20,7 @@ struct Standing {
   std::string metric;
   driver::Better better_values = driver::Better::low;
   std::size_t compared = 0;  ///< Cases and x with at least one rival.
-  std::size_t better = 0;    ///< Of these: tonari is better, worse; for the others no difference was seen.
+  std::size_t better = 0;    ///< tonari is better in so many, worse in `worse`; for the others no difference was seen.
   std::size_t worse = 0;
   double ratio = 1;  ///< Geometric mean.
   /// Geometric means of the bounds. The comparisons share rounds, so their errors may go together: this interval holds

@@ -18,7 +18,7 @@ const DASHES = ["solid", "dashed", "dotted"];
 // The band of a line: one polygon, from the upper bounds to the right and along the lower bounds back.
 function band(curve, color) {
   return {
-    type: "custom", name: curve.name, silent: true, data: [curve.marks.length], clip: true,
+    type: "custom", name: curve.name, silent: true, z: 1, data: [curve.marks.length], clip: true,
     encode: { x: [], y: [] },
     renderItem: (_, api) => {
       const upper = curve.marks.map(([x, , , high]) => api.coord([x, high]));
@@ -46,14 +46,15 @@ function seriesOf(chart, theme) {
     const color = theme.colors[index % theme.colors.length];
     const shift = (index - (chart.curves.length - 1) / 2) * 6;
     const isLine = !chart.samples && chart.categories.length === 0;
-    if (isLine) series.push(band(curve, color));
-    if (chart.categories.length > 0) series.push(bars(curve, color, shift));
     series.push({
-      type: isLine ? "line" : "scatter", name: curve.name, data: curve.marks, encode: { x: 0, y: 1 }, color,
+      type: isLine ? "line" : "scatter", name: curve.name, data: curve.marks, encode: { x: 0, y: 1 }, itemStyle: { color },
       symbol: SYMBOLS[index % SYMBOLS.length], symbolSize: chart.samples ? 4 : 9,
       symbolOffset: chart.categories.length > 0 ? [shift, 0] : [0, 0],
-      lineStyle: { type: DASHES[Math.floor(index / SYMBOLS.length) % DASHES.length] },
+      lineStyle: { color, type: DASHES[Math.floor(index / SYMBOLS.length) % DASHES.length] },
     });
+    // After the marks: the legend shows the first series of a name.
+    if (isLine) series.push(band(curve, color));
+    if (chart.categories.length > 0) series.push(bars(curve, color, shift));
   });
   return series;
 }
