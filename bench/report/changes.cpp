@@ -81,7 +81,7 @@ std::vector<Change> changes(const std::vector<Report>& before, const std::vector
         Change change{.benchmark = report.benchmark,
                       .label = series.label,
                       .metric = series.metric,
-                      .x = format_x(series.x, point.x) + (series.x == "bytes" ? "" : " " + series.x),
+                      .x = format_named_x(series.x, point.x),
                       .better_values = better_values(series.metric),
                       .ratio = std::exp(now.mean - then.mean),
                       .low = {},

@@ -137,7 +137,7 @@ Chart chart_of_cases(const Group& group, const std::vector<Compared>& best) {
   chart.table.head.front() = "case";
   for (const auto* const series : group) {
     const auto& point = series->points.front();
-    const auto name = fmt::format("{}, {} {}", series->label, format_x(series->x, point.x), series->x);
+    const auto name = fmt::format("{}, {}", series->label, format_named_x(series->x, point.x));
     auto place = std::ranges::find(chart.categories, name);
     if (place == chart.categories.end()) {
       chart.table.rows.push_back(row_of(name, group, systems, series->label, point.x, best));
@@ -155,7 +155,7 @@ Chart chart_of_samples(const Group& group, double x) {
   const auto number = driver::format_number;
   const auto& first = *group.front();
   Chart chart;
-  chart.title = fmt::format("single measurements: {}, {} {}", first.label, format_x(first.x, x), first.x);
+  chart.title = fmt::format("single measurements: {}, {}", first.label, format_named_x(first.x, x));
   chart.x_name = "measurement";
   chart.y_name = name_of_y(first);
   chart.are_samples = true;

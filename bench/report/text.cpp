@@ -28,6 +28,10 @@ std::string format_x(std::string_view name, double x) {
   return fmt::format("{:g}", x);
 }
 
+std::string format_named_x(std::string_view name, double x) {
+  return name == "bytes" ? format_x(name, x) : fmt::format("{} {}", name, format_x(name, x));
+}
+
 std::string format_ratio(double ratio, const std::optional<double>& low, const std::optional<double>& high) {
   const auto number = driver::format_number;
   if (!low || !high) return number(ratio) + "x";

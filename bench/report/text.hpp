@@ -12,6 +12,9 @@ std::string escape_html(std::string_view text);
 /// Returns a value of the x axis: "4 KiB" if x counts bytes.
 std::string format_x(std::string_view name, double x);
 
+/// Returns the same with its name where that is needed: "4 KiB", "ranks 2".
+std::string format_named_x(std::string_view name, double x);
+
 /// Returns "0.83x", or "0.83x [0.80, 0.86]" with an interval.
 std::string format_ratio(double ratio, const std::optional<double>& low, const std::optional<double>& high);
 

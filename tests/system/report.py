@@ -150,7 +150,7 @@ class Html(ReportTest):
 
     def test_series_shows_single_measurements(self):
         page = self.check(self.report(self.store(made_up("series"))))
-        self.assertIn("single measurements: warm, 4 KiB bytes", page.text)
+        self.assertIn("single measurements: warm, 4 KiB", page.text)
 
     def test_a_measured_report_becomes_a_page(self):
         measured, _, _ = self.bench("pingpong", "--sizes", "8,1024", "--buffers", "warm", "--rounds", "2")
