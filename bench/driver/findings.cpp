@@ -22,8 +22,13 @@ std::optional<double> optional_number(const nlohmann::json& object, const char* 
 Quantity quantity_from(const nlohmann::json& said) {
   Quantity quantity{said.value("system", "tonari"), said.at("case"), said.at("metric")};
   const std::string statistic = said.value("statistic", "median");
-  if (statistic != "median" && statistic != "deviation") throw SetupError(statistic + " is no statistic");
-  if (statistic == "deviation") quantity.statistic = Quantity::Statistic::deviation;
+  if (statistic == "deviation") {
+    quantity.statistic = Quantity::Statistic::deviation;
+  } else if (statistic == "maximum") {
+    quantity.statistic = Quantity::Statistic::maximum;
+  } else if (statistic != "median") {
+    throw SetupError(statistic + " is no statistic");
+  }
   if (!said.contains("x")) return quantity;
   const auto& x = said.at("x");
   if (x == "first") {

@@ -15,7 +15,7 @@ namespace tonari::bench::driver {
 /// Selects a value per round of one system, case and metric at one x.
 struct Quantity {
   enum class At : std::uint8_t { first, last, value };
-  enum class Statistic : std::uint8_t { median, deviation };
+  enum class Statistic : std::uint8_t { median, deviation, maximum };
 
   std::string system;
   std::string label;  ///< The case.

@@ -17,6 +17,15 @@ struct Values {
   std::map<int, double> by_round;
 };
 
+double value_of(Quantity::Statistic statistic, const Summary& summary) {
+  switch (statistic) {
+    case Quantity::Statistic::median: return summary.median;
+    case Quantity::Statistic::deviation: return summary.stddev;
+    case Quantity::Statistic::maximum: break;
+  }
+  return summary.max;
+}
+
 std::optional<Values> values_of(const Quantity& quantity, const Results& results) {
   const auto found = std::ranges::find_if(results.series(), [&](const Series& series) {
     const auto& name = series.name;
@@ -31,7 +40,7 @@ std::optional<Values> values_of(const Quantity& quantity, const Results& results
   Values values{point->first, {}};
   for (const auto& [round, samples] : point->second) {
     const auto summary = summarize(samples);
-    values.by_round[round] = quantity.statistic == Quantity::Statistic::median ? summary.median : summary.stddev;
+    values.by_round[round] = value_of(quantity.statistic, summary);
   }
   return values;
 }

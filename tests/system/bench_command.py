@@ -129,7 +129,7 @@ class Comparing(BenchTest):
 
     def test_comparisons_with_a_lower_bound_state_what_they_could_show(self):
         report, _, _ = self.bench("pingpong", "--sizes", "8", "--rounds", "3")
-        found = [one for one in report["comparisons"] if one["with"] == "ring" and one["case"] == "warm"]
+        found = [one for one in report["comparisons"] if (one["with"], one["case"], one["metric"]) == ("ring", "warm", "latency")]
         self.assertEqual(len(found), 1)
         self.assertEqual(found[0]["pairs"], 3)
         self.assertTrue(found[0]["low"] < found[0]["ratio"] < found[0]["high"])
@@ -161,8 +161,8 @@ class Comparing(BenchTest):
 class Papers(BenchTest):
     """Findings name cases and metrics of benchmarks, so a renamed case would lose them silently."""
 
-    # These need more than the quick form measures: a matrix of 6000, processors that share no cache.
-    RARE = ("at the order 6000", "the distance between two processors")
+    # These need more than the quick form measures: a matrix of 6000, processors that share no cache, verbs.
+    RARE = ("at the order 6000", "the distance between two processors", "with one reader an ", "on four hosts Himeno")
 
     def setUp(self):
         super().setUp()
@@ -183,7 +183,7 @@ class Papers(BenchTest):
                         if finding["benchmark"] == name and not finding["says"].startswith(self.RARE)]
                 judged = [verdict["finding"] for verdict in report["verdicts"]]
                 self.assertEqual([one for one in judged if one in said], said)
-                self.assertEqual({verdict["outcome"] for verdict in report["verdicts"]}, {"not decided"}, "one round")
+                self.assertLessEqual({verdict["outcome"] for verdict in report["verdicts"]}, {"not decided"}, "one round")
                 for finding in judged:
                     self.assertIn(finding, output)
 

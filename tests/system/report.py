@@ -47,8 +47,9 @@ def made_up(benchmark="pingpong", rival="openmpi-4.1.4", factor=1.0):
     theirs = {x: [2 * value for value in values] for x, values in ours.items()}
     return {"benchmark": benchmark, "version": 2,
             "machine": {"processor": "made up", "architecture": "x86_64", "cores": 2, "caches": [], "memory_bytes": 1,
-                        "kernel": "Linux", "compiler": "none", "tonari": "0.1.0", "date": "2026-01-01T00:00:00Z"},
-            "parameters": {"rounds": 3, "quick": True, "workers": {}, "commands": []},
+                        "numa_nodes": 1, "virtual": False, "governor": "", "kernel": "Linux", "mitigations": {},
+                        "compiler": "none", "tonari": "0.1.0", "date": "2026-01-01T00:00:00Z"},
+            "unfit": [], "parameters": {"rounds": 3, "quick": True, "workers": {}, "commands": []},
             "failed": [{"system": "mpich", "cause": "ended with status 137"}],
             "series": [series("tonari", ours), series(rival, theirs), series("ring", ours)], "again": [],
             "comparisons": [compared(rival, 0.5), compared(rival, 0.8, 4096, False), compared("ring", 2.0)],
