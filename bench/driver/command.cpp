@@ -215,7 +215,7 @@ void add_run_all(CLI::App& bench, int& exit_status, bool papers) {
            .add_subcommand(papers ? "papers" : "all",
                            papers ? "Run the benchmarks that have findings of the five papers, and judge these."
                                   : "Run all benchmarks, with all rivals of this machine.")
-           ->group("Several benchmarks");
+           ->group("Benchmarks");
   command.add_option("NAME", options->only, "Only these benchmarks");
   command.add_option("-o,--output", options->folder, "The folder of the results; it is made if it is missing")
       ->type_name("DIR")
@@ -230,10 +230,8 @@ void add_run_all(CLI::App& bench, int& exit_status, bool papers) {
   add_effort("--full", Effort::full, "Ten rounds instead of five: smaller differences are seen")->excludes(quick);
   command.footer(
       "Each benchmark NAME leaves NAME.json and NAME.txt in the folder. The same command continues an interrupted "
-      "run:\n"
-      "benchmarks whose results are there, from this version of tonari, are not run again. A benchmark that fails "
-      "does\n"
-      "not end the run.");
+      "run: benchmarks whose results are there, from this version of tonari, are not run again. A benchmark that fails "
+      "does not end the run.");
   command.callback([options, &exit_status] { exit_status = run_all(*options); });
 }
 
@@ -247,7 +245,7 @@ void add_bench(CLI::App& app, int& exit_status) {
       "  tonari bench pingpong --quick\n"
       "  tonari bench lu --rival openmpi,mpich --json lu.json\n"
       "  tonari bench all --quick -o results\n"
-      "  tonari report results -o report.html      makes a page with charts of the results");
+      "  tonari report results -o report.html    # one page with charts");
   const auto name = std::make_shared<std::string>();
   bench.add_flag_callback(
       "--list", [] {}, "List the benchmarks with their questions, as without a name");
