@@ -33,7 +33,6 @@ class Window(OneSidedTest):
             self.assertEqual(list(points), [8, 262144])
             for point in points.values():
                 self.assertGreaterEqual(point["n"], 5)
-                self.assertLess(point["median"], 110)
             self.assert_table(output, case, "hidden, %, median")
 
     def test_no_operation_waits_for_an_owner_that_computes(self):
