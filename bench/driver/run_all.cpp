@@ -31,6 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+constexpr int full_rounds = 10;
+
 std::string duration(double seconds) {
   const auto whole = static_cast<long>(seconds + 0.5);
   if (whole < 60) return fmt::format("{} s", whole);
@@ -105,10 +107,14 @@ class RunAll {
     std::vector<std::string> words{fs::read_symlink("/proc/self/exe").string(), "bench", run.question};
     words.insert(words.end(), run.arguments.begin(), run.arguments.end());
     if (options_.effort == Effort::quick) words.emplace_back("--quick");
-    const bool has_rounds = std::ranges::count(run.arguments, "--rounds") > 0;
-    if (options_.effort == Effort::full && !has_rounds) words.insert(words.end(), {"--rounds", "10"});
+    if (asks_for_full_rounds(run)) words.insert(words.end(), {"--rounds", std::to_string(full_rounds)});
     words.insert(words.end(), {"--json", file(run, ".json").string()});
     return words;
+  }
+
+  /// Returns whether --full adds rounds to the run. Runs that take long have a number of their own.
+  [[nodiscard]] bool asks_for_full_rounds(const Run& run) const {
+    return options_.effort == Effort::full && std::ranges::count(run.arguments, "--rounds") == 0;
   }
 
   /// Returns the JSON that a run left, or something that is no object.
@@ -127,7 +133,8 @@ class RunAll {
     const auto machine = machine_as_json();
     return report.value("benchmark", "") == run.question && fs::exists(file(run, ".txt")) &&
            report.value("/machine/tonari_commit"_json_pointer, "") == machine.value("tonari_commit", "") &&
-           report.value("/parameters/quick"_json_pointer, false) == (options_.effort == Effort::quick);
+           report.value("/parameters/quick"_json_pointer, false) == (options_.effort == Effort::quick) &&
+           (!asks_for_full_rounds(run) || report.value("/parameters/rounds"_json_pointer, 0) >= full_rounds);
   }
 
   void measure(const Run& run) {
