@@ -191,8 +191,10 @@ class Measuring {
 
   /// Throws SetupError if only rivals were to be measured, and no rival is left.
   void check_rivals_left() const {
-    const auto is_missing = [&](const auto& system) { return std::ranges::count(missing_, system) > 0; };
-    if (options_.rivals_only && std::ranges::all_of(systems_, is_missing)) {
+    const auto is_left = [&](const auto& system) {
+      return system.family != Family::local && std::ranges::count(missing_, system) == 0;
+    };
+    if (options_.rivals_only && std::ranges::none_of(systems_, is_left)) {
       throw SetupError(
           fmt::format("--rivals-only: none of the rivals {} can be measured here", fmt::join(options_.rivals, ", ")));
     }

@@ -106,12 +106,12 @@ class StoresAndEndings(FarTest):
                 self.torture("--store", *store, faults="keeper", rounds=SOAK)
 
     def test_the_death_of_one_of_two_servers_loses_nothing(self):
-        job = self.start("far", "--local", "16M", "--servers", 2, "--replicas", 2, "--", FORKS, "torture",
-                         random.SystemRandom().randrange(1 << 32), 2000, 48)
+        seed = random.SystemRandom().randrange(1 << 32)
+        job = self.start("far", "--local", "16M", "--servers", 2, "--replicas", 2, "--", FORKS, "torture", seed, 2000, 48)
         eventually(lambda: len([pid for pid in processes_marked(job.mark) if name_of(pid) == "far_forks"]) > 1, "it forks")
         os.kill(self.server_of(job, 1), signal.SIGKILL)
         status, output, error = job.end()
-        self.assertEqual((status, output), (0, "ok\n"), error)
+        self.assertEqual((status, output), (0, "ok\n"), f"seed {seed}: {error}")
 
     def test_the_death_of_the_keeper_ends_children_too(self):
         for faults in ("keeper", "self"):

@@ -61,6 +61,7 @@ struct Piece {
   std::vector<Word> versions;  // small: local memory
   bool is_mapped = false;      // by mmap; otherwise by malloc
   bool was_protected = false;
+  bool is_split = false;  // by a child that mapped over a part: Linux merges no mappings that a fork copied
 
   [[nodiscard]] std::size_t pages() const { return versions.size(); }
   [[nodiscard]] std::size_t bytes() const { return versions.size() * page_bytes; }
@@ -133,7 +134,8 @@ class Torture {
     void* to = nullptr;
     if (piece.is_mapped) {
       to = ::mremap(piece.start, piece.bytes(), after * page_bytes, MREMAP_MAYMOVE);
-      if (to == MAP_FAILED && piece.was_protected) return;  // it cannot be copied
+      if (to == MAP_FAILED && piece.was_protected) return;                // it cannot be copied
+      if (to == MAP_FAILED && piece.is_split && errno == EFAULT) return;  // the kernel moves one mapping at a time
       check(to != MAP_FAILED, "mremap");
     } else {
       to = std::realloc(piece.start, after * page_bytes);
@@ -159,6 +161,7 @@ class Torture {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     void* const start = ::mmap(piece.page(first), count * page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     check(start == piece.page(first), "mmap over mapped memory");
+    piece.is_split = piece.is_split || generation > 0;
     forget(piece, first, count);
   }
   static void forget(Piece& piece, std::size_t first, std::size_t count) {
