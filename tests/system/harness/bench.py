@@ -13,7 +13,9 @@ SCHEMA = os.path.join(os.path.dirname(__file__), "..", "..", "..", "bench", "res
 
 
 def has_rival(mpi, question):
-    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich", "tonari-mpi": TONARI}[mpi]
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+    of_pypi = os.path.join(cache, "tonari", mpi, "bin", "mpiexec")
+    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich", "tonari-mpi": TONARI}.get(mpi, of_pypi)
     worker = os.path.join(BIN, "..", "libexec", "tonari", "rivals", mpi, question)
     return shutil.which(launcher) is not None and os.access(worker, os.X_OK)
 
