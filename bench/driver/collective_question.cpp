@@ -1,6 +1,5 @@
 #include "driver/collective_question.hpp"
 
-#include "driver/table.hpp"
 #include "job/arena.hpp"
 
 #include <tonari/status.hpp>
@@ -21,10 +20,10 @@ void CollectiveQuestion::add_options(CLI::App& command, BenchOptions& options) {
   add_sizes(command, options, collective_.sizes->meaning, collective_.sizes->usual);
 }
 
-std::string CollectiveQuestion::tell(const Results& results) const {
-  std::string text;
-  for (const auto metric : collective_.metrics) text += tell_metric(results, {metric, Better::low});
-  return text;
+std::vector<Metric> CollectiveQuestion::metrics() const {
+  std::vector<Metric> all;
+  for (const auto metric : collective_.metrics) all.push_back({metric, Better::low});
+  return all;
 }
 
 std::vector<int> CollectiveQuestion::ranks() const {

@@ -42,7 +42,7 @@ class CollectiveQuestion : public Question {
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
                                          const std::vector<System>& systems) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
-  [[nodiscard]] std::string tell(const Results& results) const override;
+  [[nodiscard]] std::vector<Metric> metrics() const override;
 
  private:
   [[nodiscard]] std::vector<int> ranks() const;

@@ -22,11 +22,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 
 namespace tonari::bench::driver {
 
 namespace {
+
+/// Returns the arguments of this process, without the name of the program.
+std::vector<std::string> arguments_of_user() {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
 
 nlohmann::ordered_json report_of(const Question& question, const BenchOptions& options,
                                  const std::vector<Launch>& launches, const Results& results,
@@ -46,15 +56,11 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
   }
   auto failed = nlohmann::ordered_json::array();
   for (const auto& [system, cause] : results.failed()) failed.push_back({{"system", system}, {"cause", cause}});
-  return {{"benchmark", question.name()},
-          {"version", 2},
-          {"machine", machine_as_json()},
-          {"unfit", unfit},
-          {"parameters", std::move(parameters)},
-          {"failed", std::move(failed)},
-          {"series", results.series_as_json()},
-          {"again", results.again_as_json()},
-          {"comparisons", comparisons_as_json(results)},
+  return {{"benchmark", question.name()},          {"version", 2},
+          {"machine", machine_as_json()},          {"unfit", unfit},
+          {"command", arguments_of_user()},        {"parameters", std::move(parameters)},
+          {"failed", std::move(failed)},           {"series", results.series_as_json()},
+          {"again", results.again_as_json()},      {"comparisons", comparisons_as_json(results)},
           {"verdicts", verdicts_as_json(verdicts)}};
 }
 
@@ -114,6 +120,7 @@ int run(const Question& question, BenchOptions options) {
   say_unfit(stolen);
   unfit.insert(unfit.end(), stolen.begin(), stolen.end());
   question.conclude(results);
+  results.judge_by(question.metrics());
 
   const auto verdicts = judge_all(findings, results);
   const bool is_check = options.quick && question.is_of_far_memory();
@@ -124,7 +131,9 @@ int run(const Question& question, BenchOptions options) {
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
   if (!options.json.empty())
     write_report(options.json, report_of(question, options, launches, results, verdicts, unfit));
-  return std::ranges::all_of(results.checks(), &Check::passed) ? 0 : 1;
+  const bool is_true = tell_conditions(options.fail_if, readings_of(question.name(), results));
+  if (!std::ranges::all_of(results.checks(), &Check::passed)) return 1;
+  return is_true ? status_of_true_condition : 0;
 }
 
 int run_or_stop(const Question& question, const BenchOptions& options) {
@@ -204,6 +213,7 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
       .add_option("--json", options.json, "Write everything measured to this file, at the end and whole or not at all")
       ->type_name("FILE")
       ->group("Measuring");
+  add_fail_if(command, options.fail_if)->group("Measuring");
 }
 
 /// Adds `bench all`, or `bench papers`.

@@ -114,7 +114,9 @@ nlohmann::ordered_json comparisons_as_json(const Results& results) {
       name.system = theirs.name.system;
       if (!(name == theirs.name) || &ours == &theirs) continue;
       for (const auto& point : ours.points) {
-        if (theirs.points.contains(point.first)) all.push_back(as_json(results, ours, theirs, point.first));
+        if (compare(ours, theirs, point.first).pairs > 0) {
+          all.push_back(as_json(results, ours, theirs, point.first));
+        }
       }
     }
   }

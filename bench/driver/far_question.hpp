@@ -57,6 +57,9 @@ class FarQuestion : public Question {
   void add_options(CLI::App& command, BenchOptions& options) override;
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options, const std::vector<System>& asked) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{kind_.metric, kind_.is_rate ? Better::high : Better::low}, {"latency", Better::low}};
+  }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include "cli/options.hpp"
 #include "driver/registry.hpp"
+#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -39,6 +40,8 @@ std::string Question::rivals() const {
   names.pop_back();
   return fmt::format("{}; for {}{}{} also ucx", text, fmt::join(names, ", "), names.empty() ? "" : " and ", last);
 }
+
+std::string Question::tell(const Results& results) const { return tell_metrics(results, metrics()); }
 
 std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text) {
   constexpr std::size_t size_max = std::size_t{1} << 40;  // larger than any buffer

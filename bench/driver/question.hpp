@@ -1,6 +1,8 @@
 #pragma once
 
 #include "cli/launch.hpp"
+#include "driver/conditions.hpp"
+#include "driver/metric.hpp"
 #include "driver/results.hpp"
 #include "driver/systems.hpp"
 
@@ -28,6 +30,7 @@ struct BenchOptions {
   int rounds = 0;  ///< 0: five, or one if quick.
   std::optional<std::string> sizes;
   std::string json;
+  std::vector<Condition> fail_if;
 };
 
 /// One launch of workers, repeated in every round, for each of `systems` in turn.
@@ -79,9 +82,13 @@ class Question {
   [[nodiscard]] virtual bool complete(Ask&, const System&, const Results&) const { return true; }
   /// Returns the values used for options beyond the common ones.
   [[nodiscard]] virtual nlohmann::ordered_json parameters(const BenchOptions& options) const = 0;
+  /// Returns the metrics of which low or high values are better, and all that have a table of the usual form. The
+  /// first one is that of `ratio` in --fail-if.
+  [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;
   /// Adds derived series, such as a fitted line.
   virtual void conclude(Results&) const {}
-  [[nodiscard]] virtual std::string tell(const Results& results) const = 0;
+  /// Returns the tables: by default, of metrics().
+  [[nodiscard]] virtual std::string tell(const Results& results) const;
 };
 
 /// Parses "8,40,4K", ranges that double, "64-1M", and ranges in steps, "4K-12K+256". K, M, G are powers of 1024. Throws

@@ -112,9 +112,15 @@ void Results::take(std::string_view line) try {
 void Results::add_to(std::vector<Series>& series, int round, const SeriesName& name, double x,
                      const std::vector<double>& samples) {
   auto found = std::ranges::find(series, name, &Series::name);
-  if (found == series.end()) found = series.insert(found, {name, {}});
+  if (found == series.end()) found = series.insert(found, {name, {}, {}});
   auto& all = found->points[x][round];
   all.insert(all.end(), samples.begin(), samples.end());
+}
+
+void Results::judge_by(std::span<const Metric> metrics) {
+  for (auto* const all : {&series_, &again_}) {
+    for (auto& series : *all) series.better = better_of(metrics, series.name.metric);
+  }
 }
 
 const Series* Results::measured_again(const Series& series) const {
@@ -135,7 +141,7 @@ double Results::median_beside(const SeriesName& name, std::string_view metric) c
 
 nlohmann::ordered_json Results::as_json(const std::vector<Series>& series) {
   auto all = nlohmann::ordered_json::array();
-  for (const auto& [name, points] : series) {
+  for (const auto& [name, points, better] : series) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [x, rounds] : points) {
       std::vector<double> samples;
@@ -164,6 +170,7 @@ nlohmann::ordered_json Results::as_json(const std::vector<Series>& series) {
                    {"metric", name.metric},
                    {"unit", name.unit},
                    {"x", name.x},
+                   {"better", word_for(better)},
                    {"points", std::move(list)}});
   }
   return all;

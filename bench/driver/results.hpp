@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/comparison.hpp"
+#include "driver/metric.hpp"
 #include "driver/statistics.hpp"
 
 #include <nlohmann/json.hpp>
@@ -32,6 +33,7 @@ struct Series {
 
   SeriesName name;
   std::map<double, Rounds> points;  ///< By x: the samples of each round.
+  Better better = Better::neither;
 
   [[nodiscard]] std::vector<double> samples(double x) const;  ///< From all rounds, in order.
   [[nodiscard]] Summary summary(double x) const { return summarize(samples(x)); }
@@ -77,6 +79,8 @@ class Results {
   void add(int round, const SeriesName& name, double x, const std::vector<double>& samples) {
     add_to(series_, round, name, x, samples);
   }
+  /// Sets which values are better in each series. After the last one was added.
+  void judge_by(std::span<const Metric> metrics);
   void add_failed(Failed failed) { failed_.push_back(std::move(failed)); }
   /// Returns another metric of the same system and case, which must exist.
   [[nodiscard]] const Series& beside(const SeriesName& name, std::string_view metric) const;

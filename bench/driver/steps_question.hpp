@@ -38,6 +38,7 @@ class StepsQuestion : public Question {
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
                                          const std::vector<System>& systems) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"rate", Better::high}}; }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  protected:

@@ -105,7 +105,7 @@ std::size_t width_of_terminal() {
 /// The table of one metric: a row per x, and the cases side by side, below each other where the line ends.
 class MetricTable {
  public:
-  MetricTable(const Results& results, const Shown& shown, const SeriesName& like)
+  MetricTable(const Results& results, const Metric& shown, const SeriesName& like)
       : results_(results), shown_(shown), like_(like) {
     for (const auto& series : results.series()) {
       const auto& name = series.name;
@@ -126,8 +126,7 @@ class MetricTable {
     std::vector<Group> groups;
     for (const auto& label : labels_) groups.push_back(group_of(label));
     auto text =
-        fmt::format("\n{}{}{}{}\n", shown_.metric, unit_text(),
-                    shown_.mean_and_spread ? ", mean [min, max] over ranks" : ", median",
+        fmt::format("\n{}{}{}{}\n", shown_.name, unit_text(), is_mean() ? ", mean [min, max] over ranks" : ", median",
                     has_headings || systems_.empty() ? "" : fmt::format(" ({})", heading_of(*systems_.begin())));
     const auto width = width_of_terminal();
     for (std::size_t first = 0; first < groups.size();) {
@@ -142,6 +141,7 @@ class MetricTable {
   }
 
  private:
+  [[nodiscard]] bool is_mean() const { return shown_.form == Metric::Form::mean_and_spread; }
   [[nodiscard]] std::string unit_text() const {
     const auto unit = in_ms(like_) ? "ms" : like_.unit;
     return unit.empty() ? "" : ", " + unit;
@@ -203,7 +203,7 @@ class MetricTable {
     if (said.n == 0) return "-";
     const double scale = in_ms(like_) ? 1000 : 1;
     const auto number = [&](double value) { return format_number(value * scale); };
-    if (!shown_.mean_and_spread) return number(said.median);
+    if (!is_mean()) return number(said.median);
     return fmt::format("{} [{}, {}]", number(said.mean), number(said.min), number(said.max));
   }
 
@@ -223,7 +223,7 @@ class MetricTable {
   [[nodiscard]] std::string legend() const { return has_intervals_ ? legend_of_ratios() : ""; }
 
   const Results& results_;
-  Shown shown_;
+  Metric shown_;
   SeriesName like_;
   std::vector<const Series*> series_;
   std::vector<std::string> labels_;
@@ -234,15 +234,23 @@ class MetricTable {
 
 }  // namespace
 
-std::string tell_metric(const Results& results, const Shown& shown) {
+std::string tell_metric(const Results& results, const Metric& shown) {
   std::string text;
   std::vector<SeriesName> told;  // a table for each unit and x of the metric
   for (const auto& series : results.series()) {
     const auto& name = series.name;
     const auto is_told = [&](const SeriesName& other) { return other.unit == name.unit && other.x == name.x; };
-    if (name.metric != shown.metric || std::ranges::any_of(told, is_told)) continue;
+    if (name.metric != shown.name || std::ranges::any_of(told, is_told)) continue;
     told.push_back(name);
     text += MetricTable(results, shown, name).text();
+  }
+  return text;
+}
+
+std::string tell_metrics(const Results& results, std::span<const Metric> metrics) {
+  std::string text;
+  for (const auto& metric : metrics) {
+    if (metric.form != Metric::Form::untold) text += tell_metric(results, metric);
   }
   return text;
 }

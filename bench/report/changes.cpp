@@ -1,7 +1,6 @@
 #include "report/changes.hpp"
 
 #include "driver/comparison.hpp"
-#include "report/overview.hpp"
 #include "report/text.hpp"
 
 #include <algorithm>
@@ -82,7 +81,7 @@ std::vector<Change> changes(const std::vector<Report>& before, const std::vector
                       .label = series.label,
                       .metric = series.metric,
                       .x = format_named_x(series.x, point.x),
-                      .better_values = better_values(series.metric),
+                      .better_values = series.better,
                       .ratio = std::exp(now.mean - then.mean),
                       .low = {},
                       .high = {}};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/table.hpp"
+#include "driver/metric.hpp"
 #include "report/model.hpp"
 
 #include <string>

@@ -33,6 +33,7 @@ struct Options {
   std::string format = "html";
   std::string svg_folder;
   bool plain = false;
+  std::vector<driver::Condition> fail_if;
 };
 
 /// Returns the script that draws charts: libexec/tonari/report/charts.js. It is empty if tonari was built without.
@@ -64,11 +65,13 @@ void write_pictures(const Content& content, const std::string& folder) {
   }
 }
 
-void write(const Options& options) {
-  if (options.output.empty() && options.svg_folder.empty()) {
-    throw SetupError("nothing to write; give -o FILE or --svg DIR");
+/// Writes the page, its other forms and the pictures. Returns whether a condition is true.
+bool write(const Options& options) {
+  if (options.output.empty() && options.svg_folder.empty() && options.fail_if.empty()) {
+    throw SetupError("nothing to do; give -o FILE, --svg DIR or --fail-if");
   }
   auto reports = load(options.inputs);
+  const auto readings = readings_of(reports);
   std::optional<std::vector<Change>> changed;
   if (!options.old.empty()) changed = changes(load(options.old), reports);
   auto content = content_of(std::move(reports));
@@ -77,6 +80,7 @@ void write(const Options& options) {
     driver::write_whole(options.output, written(content, options), "give -o a path that can be written");
   }
   if (!options.svg_folder.empty()) write_pictures(content, options.svg_folder);
+  return driver::tell_conditions(options.fail_if, readings);
 }
 
 }  // namespace
@@ -99,17 +103,16 @@ void add_report(CLI::App& app, int& exit_status) {
   command.add_option("--svg", options->svg_folder, "Also write each chart as an SVG file into this folder")
       ->type_name("DIR");
   command.add_flag("--plain", options->plain, "Plain charts without zoom, for a smaller page")->disable_flag_override();
+  driver::add_fail_if(command, options->fail_if);
   command.footer(
       "The page needs no network. Its charts need a tonari that was built with Node and npm; otherwise they are "
       "plain.\n\n"
       "Examples:\n"
       "  tonari report results -o report.html\n"
       "  tonari report results --compare results-of-last-week -o report.html\n"
-      "  tonari report pingpong.json --format csv -o /dev/stdout");
-  command.callback([options, &exit_status] {
-    write(*options);
-    exit_status = 0;
-  });
+      "  tonari report pingpong.json --format csv -o /dev/stdout\n"
+      "  tonari report results --fail-if 'pingpong.8.ratio > 0.7'");
+  command.callback([options, &exit_status] { exit_status = write(*options) ? driver::status_of_true_condition : 0; });
 }
 
 }  // namespace tonari::bench::report

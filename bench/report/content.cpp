@@ -25,8 +25,37 @@ std::string rival_of(const std::string& system) {
 
 bool is_safe_in_a_shell(const std::string& word) {
   return !word.empty() &&
-         word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+") ==
+         word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+,:/=%@") ==
              std::string::npos;
+}
+
+/// Returns whether a page can show the word as code, and a terminal can take it.
+bool is_printable(const std::string& word) {
+  return std::ranges::none_of(
+      word, [](unsigned char letter) { return letter < ' ' || letter == 0x7f || letter == '<' || letter == '`'; });
+}
+
+/// Returns the word as a shell reads it.
+std::string quoted(const std::string& word) {
+  if (is_safe_in_a_shell(word)) return word;
+  std::string text = "'";
+  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return text + "'";
+}
+
+/// Returns the command of the run, without its output file. Empty if the file has none that can be printed.
+std::string stored_command(const Report& report) {
+  const auto& words = report.command;
+  if (words.size() < 2 || words.front() != "bench" || !std::ranges::all_of(words, is_printable)) return "";
+  std::string command = "tonari";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--json") {
+      ++i;
+    } else if (!words[i].starts_with("--json=")) {
+      command += " " + quoted(words[i]);
+    }
+  }
+  return command;
 }
 
 }  // namespace
@@ -94,6 +123,7 @@ Table change_table(const std::vector<Change>& changes, bool beyond_noise) {
 }
 
 std::string command_of(const Report& report) {
+  if (auto stored = stored_command(report); !stored.empty()) return stored;
   if (!is_safe_in_a_shell(report.benchmark)) return "(unknown: the file does not name a benchmark of tonari)";
   auto command = "tonari bench " + report.benchmark;
   const auto& parameters = report.parameters;

@@ -188,6 +188,9 @@ class Page {
       table.rows.push_back({name, value.is_string() ? value.get<std::string>() : value.dump()});
     }
     add("<h3>Machine</h3>\n");
+    for (const auto& reason : report.unfit) {
+      add("<p class=\"warning\"><strong>Unfit for measurements:</strong> {}</p>\n", escape_html(reason));
+    }
     write_table(table);
   }
 

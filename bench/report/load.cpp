@@ -29,23 +29,29 @@ std::string text(const Json& json, const char* name) { return json.at(name).get<
 
 Point point_of(const Json& json) {
   const auto number = [&](const char* name) { return json.at(name).get<double>(); };
-  Point point{.x = number("x"),
-              .min = number("min"),
-              .median = number("median"),
-              .p99 = number("p99"),
-              .max = number("max"),
-              .mean = number("mean"),
-              .stddev = number("stddev"),
-              .n = json.at("n").get<std::size_t>(),
-              .low = {},
-              .high = {},
-              .rounds = json.at("rounds").get<std::vector<double>>(),
-              .samples = json.at("samples").get<std::vector<double>>()};
+  const driver::Summary summary{.min = number("min"),
+                                .median = number("median"),
+                                .p99 = number("p99"),
+                                .max = number("max"),
+                                .mean = number("mean"),
+                                .stddev = number("stddev"),
+                                .n = json.at("n").get<std::size_t>()};
+  Point point{summary,
+              number("x"),
+              {},
+              {},
+              json.at("rounds").get<std::vector<double>>(),
+              json.at("samples").get<std::vector<double>>()};
   if (const auto interval = json.find("interval"); interval != json.end()) {
     point.low = interval->at(0).get<double>();
     point.high = interval->at(1).get<double>();
   }
   return point;
+}
+
+driver::Better better_of(const Json& json) {
+  const auto word = json.value("better", "none");
+  return word == "low" ? driver::Better::low : word == "high" ? driver::Better::high : driver::Better::neither;
 }
 
 Series series_of(const Json& json) {
@@ -54,22 +60,29 @@ Series series_of(const Json& json) {
                 .metric = text(json, "metric"),
                 .unit = text(json, "unit"),
                 .x = text(json, "x"),
+                .better = better_of(json),
                 .points = {}};
   for (const auto& point : json.at("points")) series.points.push_back(point_of(point));
   std::ranges::sort(series.points, {}, &Point::x);
   return series;
 }
 
-Compared compared_of(const Json& json) {
-  return {.system = text(json, "system"),
-          .with = text(json, "with"),
-          .label = text(json, "case"),
-          .metric = text(json, "metric"),
-          .x = json.at("x").get<double>(),
-          .ratio = json.at("ratio").get<double>(),
-          .low = number_or_nothing(json, "low"),
-          .high = number_or_nothing(json, "high"),
-          .differs = json.at("differs").get<bool>()};
+Compared compared_of(const Json& json, const std::vector<Series>& all) {
+  Compared compared{.system = text(json, "system"),
+                    .with = text(json, "with"),
+                    .label = text(json, "case"),
+                    .metric = text(json, "metric"),
+                    .better = {},
+                    .x = json.at("x").get<double>(),
+                    .ratio = json.at("ratio").get<double>(),
+                    .low = number_or_nothing(json, "low"),
+                    .high = number_or_nothing(json, "high"),
+                    .differs = json.at("differs").get<bool>()};
+  const auto is_compared = [&](const Series& series) {
+    return series.system == compared.system && series.label == compared.label && series.metric == compared.metric;
+  };
+  if (const auto series = std::ranges::find_if(all, is_compared); series != all.end()) compared.better = series->better;
+  return compared;
 }
 
 Verdict verdict_of(const Json& json) {
@@ -88,9 +101,11 @@ Report report_of(const Json& json, const std::string& path) {
   report.benchmark = text(json, "benchmark");
   report.file = path;
   report.machine = json.at("machine");
+  report.unfit = json.at("unfit").get<std::vector<std::string>>();
+  report.command = json.value("command", std::vector<std::string>{});
   report.parameters = json.at("parameters");
   for (const auto& one : json.at("series")) report.series.push_back(series_of(one));
-  for (const auto& one : json.at("comparisons")) report.comparisons.push_back(compared_of(one));
+  for (const auto& one : json.at("comparisons")) report.comparisons.push_back(compared_of(one, report.series));
   for (const auto& one : json.at("verdicts")) report.verdicts.push_back(verdict_of(one));
   for (const auto& one : json.at("failed")) report.failed.push_back({text(one, "system"), text(one, "cause")});
   return report;
@@ -134,7 +149,48 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
+/// Adds the medians of a series of tonari, each with its ratios.
+void add_readings(const Report& report, const Series& series, std::vector<driver::Reading>& readings) {
+  const auto [system, network] = driver::split_network(series.system);
+  if (system != "tonari") return;
+  for (const auto& point : series.points) {
+    driver::Reading reading{.benchmark = report.benchmark,
+                            .label = series.label,
+                            .metric = series.metric,
+                            .unit = series.unit,
+                            .x_name = series.x,
+                            .x = point.x,
+                            .network = std::string(network),
+                            .better = series.better,
+                            .rival = {},
+                            .value = point.median,
+                            .low = point.low,
+                            .high = point.high};
+    readings.push_back(reading);
+    if (series.better == driver::Better::neither) continue;
+    for (const auto& one : report.comparisons) {
+      if (one.system != series.system || one.label != series.label || one.metric != series.metric || one.x != point.x ||
+          driver::split_network(one.with).network != network) {
+        continue;
+      }
+      reading.rival = one.with;
+      reading.value = one.ratio;
+      reading.low = one.low;
+      reading.high = one.high;
+      readings.push_back(reading);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<driver::Reading> readings_of(const std::vector<Report>& reports) {
+  std::vector<driver::Reading> readings;
+  for (const auto& report : reports) {
+    for (const auto& series : report.series) add_readings(report, series, readings);
+  }
+  return readings;
+}
 
 std::vector<Report> load(const std::vector<std::string>& paths) {
   std::vector<Report> reports;

@@ -44,6 +44,9 @@ std::string write_markdown(const Content& content) {
   for (const auto& section : content.sections) {
     const auto& report = section.report;
     text += fmt::format("## {}\n\n    {}\n\n", escape_markdown(report.benchmark), command_of(report));
+    for (const auto& reason : report.unfit) {
+      text += fmt::format("Unfit for measurements: {}\n\n", escape_markdown(reason));
+    }
     for (const auto& failed : report.failed) {
       text += fmt::format("Not measured: {}: {}\n\n", escape_markdown(failed.system), escape_markdown(failed.cause));
     }

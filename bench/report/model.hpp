@@ -1,5 +1,9 @@
 #pragma once
 
+#include "driver/conditions.hpp"
+#include "driver/metric.hpp"
+#include "driver/statistics.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -11,15 +15,8 @@
 
 namespace tonari::bench::report {
 
-struct Point {
+struct Point : driver::Summary {
   double x = 0;
-  double min = 0;
-  double median = 0;
-  double p99 = 0;
-  double max = 0;
-  double mean = 0;
-  double stddev = 0;
-  std::size_t n = 0;
   std::optional<double> low;  ///< The interval of the median, from three rounds on.
   std::optional<double> high;
   std::vector<double> rounds;   ///< The median of each round.
@@ -32,6 +29,7 @@ struct Series {
   std::string metric;
   std::string unit;
   std::string x;
+  driver::Better better = driver::Better::neither;  ///< Also in files from before it was a member.
   std::vector<Point> points;
 };
 
@@ -41,6 +39,7 @@ struct Compared {
   std::string with;
   std::string label;
   std::string metric;
+  driver::Better better = driver::Better::neither;
   double x = 0;
   double ratio = 1;
   std::optional<double> low;
@@ -68,11 +67,16 @@ struct Report {
   std::string benchmark;
   std::string file;
   nlohmann::ordered_json machine;
+  std::vector<std::string> unfit;    ///< Why the machine was unfit, in sentences.
+  std::vector<std::string> command;  ///< The user's arguments; empty in files from before it was a member.
   nlohmann::ordered_json parameters;
   std::vector<Series> series;
   std::vector<Compared> comparisons;
   std::vector<Verdict> verdicts;
   std::vector<Failed> failed;
 };
+
+/// Returns the readings of tonari in all reports, for --fail-if.
+std::vector<driver::Reading> readings_of(const std::vector<Report>& reports);
 
 }  // namespace tonari::bench::report

@@ -3,7 +3,6 @@
 #include "driver/comparing.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace tonari::bench::report {
@@ -18,11 +17,11 @@ Standing standing_of(const Report& report, const std::string& metric, const std:
   Standing standing;
   standing.benchmark = report.benchmark;
   standing.metric = metric;
-  standing.better_values = better_values(metric);
   double sum = 0, low = 0, high = 0;
   bool have_intervals = true;
   for (const auto& one : best) {
     if (one.metric != metric) continue;
+    standing.better_values = one.better;
     if (one.differs)
       ++((one.ratio > 1) == (standing.better_values == driver::Better::high) ? standing.better : standing.worse);
     standing.ratio_min = standing.compared == 0 ? one.ratio : std::min(standing.ratio_min, one.ratio);
@@ -46,23 +45,14 @@ Standing standing_of(const Report& report, const std::string& metric, const std:
 
 }  // namespace
 
-driver::Better better_values(std::string_view metric) {
-  static constexpr std::array<std::string_view, 8> low{"latency", "time",          "change", "make",
-                                                       "free",    "retransmitted", "t0",     "t1"};
-  static constexpr std::array<std::string_view, 5> high{"rate", "stream", "flood", "triad", "fairness"};
-  if (std::ranges::find(low, metric) != low.end()) return driver::Better::low;
-  return std::ranges::find(high, metric) != high.end() ? driver::Better::high : driver::Better::neither;
-}
-
 std::vector<Compared> best_rivals(const Report& report) {
   std::vector<Compared> best;
   for (const auto& one : report.comparisons) {
-    const auto better = better_values(one.metric);
-    if (one.system != "tonari" || driver::is_reference(one.with) || better == driver::Better::neither) continue;
+    if (one.system != "tonari" || driver::is_reference(one.with) || one.better == driver::Better::neither) continue;
     const auto found = std::ranges::find_if(best, [&](const Compared& other) { return is_of_same_place(one, other); });
     if (found == best.end()) {
       best.push_back(one);
-    } else if (better == driver::Better::high ? one.ratio < found->ratio : one.ratio > found->ratio) {
+    } else if (one.better == driver::Better::high ? one.ratio < found->ratio : one.ratio > found->ratio) {
       *found = one;
     }
   }

@@ -1,17 +1,13 @@
 #pragma once
 
-#include "driver/table.hpp"
+#include "driver/metric.hpp"
 #include "report/model.hpp"
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace tonari::bench::report {
-
-/// Which values of a metric are the better ones, as the tables of the terminal have it. Neither for unknown metrics.
-driver::Better better_values(std::string_view metric);
 
 /// tonari beside the best rival of each case and x, for one metric of one benchmark. Ratios are tonari's value divided
 /// by the rival's.

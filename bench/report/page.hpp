@@ -31,7 +31,8 @@ Table verdict_table(const std::vector<Verdict>& verdicts);
 /// `beyond_noise` selects the changes whose interval excludes 1, or the others.
 Table change_table(const std::vector<Change>& changes, bool beyond_noise);
 
-/// Returns a command that measures the same again: "tonari bench pingpong --rounds 3 --rival openmpi-default".
+/// Returns the command that measures the same again: the user's own without --json. If the file does not have it, one
+/// made of the parameters: "tonari bench pingpong --rounds 3 --rival openmpi-default".
 std::string command_of(const Report& report);
 
 /// Writers of whole documents. The page contains `script`, which draws its charts; if that is empty, they are plain.

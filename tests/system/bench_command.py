@@ -64,6 +64,10 @@ class Refusal(BenchTest):
                                      rf"^tonari bench lu: {option}: must be a number of {what} from 1 to \d+, "
                                      rf"not '{number}'; see tonari bench lu --help$")
 
+    def test_a_wrong_condition_is_refused_before_measuring(self):
+        self.assertRegex(self.refused("lu", "--fail-if", "ratio"),
+                         "^tonari bench lu: --fail-if 'ratio': must be QUANTITY OPERATOR NUMBER, such as ")
+
     def test_wrong_settings_are_refused_before_measuring(self):
         status, output, error = self.run_job("bench", "lu", env=self.environment(TONARI_SPLIT="49"))
         self.assertEqual((status, output), (2, ""))
@@ -114,6 +118,15 @@ class Comparing(BenchTest):
             self.assertNotEqual(series["points"][0]["samples"], twice[case]["points"][0]["samples"])
             self.assertIn("interval", series["points"][0])
         self.assertRegex(output, r"\nnoise: tonari differs from itself by \d+\.\d % in the median of 1 quantities")
+
+    def test_a_true_condition_is_status_3_and_an_unmeasured_quantity_is_refused_after_the_results(self):
+        run = ("pingpong", "--sizes", "8", "--buffers", "warm", "--fail-if")
+        report, output, _ = self.bench(*run, "warm.8.latency > 0", "--fail-if", "8.ratio to ring > 0", status=3)
+        self.assertRegex(output, r"\nfail-if warm\.8\.latency > 0: TRUE \(1 quantity\)\n  true: pingpong, warm, 8: latency ")
+        self.assertRegex(output, r"\nfail-if 8\.ratio to ring > 0: TRUE ")
+        self.assertEqual(report["command"][:3], ["bench", "pingpong", "--sizes"])
+        self.assertRegex(self.bench(*run, "latency < 0")[1], r"\nfail-if latency < 0: false \(3 quantities\)\n$")
+        self.assertIn("nothing that was measured is called 9.latency", self.bench(*run, "9.latency > 0", status=2)[2])
 
     def test_a_busy_machine_is_reported(self):
         with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:

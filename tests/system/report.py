@@ -34,7 +34,7 @@ def point(x, rounds):
 
 def series(system, values, case="warm", metric="latency", unit="us"):
     return {"system": system, "case": case, "metric": metric, "unit": unit, "x": "bytes",
-            "points": [point(x, rounds) for x, rounds in values.items()]}
+            "better": "low", "points": [point(x, rounds) for x, rounds in values.items()]}
 
 
 def compared(rival, ratio, x=8, differs=True):
@@ -49,7 +49,8 @@ def made_up(benchmark="pingpong", rival="openmpi-4.1.4", factor=1.0):
             "machine": {"processor": "made up", "architecture": "x86_64", "cores": 2, "caches": [], "memory_bytes": 1,
                         "numa_nodes": 1, "virtual": False, "governor": "", "kernel": "Linux", "mitigations": {},
                         "compiler": "none", "tonari": "0.1.0", "date": "2026-01-01T00:00:00Z"},
-            "unfit": [], "parameters": {"rounds": 3, "quick": True, "workers": {}, "commands": []},
+            "unfit": ["2 other programs <run>"], "command": ["bench", benchmark, "--sizes", "8 9", "--json=a.json"],
+            "parameters": {"rounds": 3, "quick": True, "workers": {}, "commands": []},
             "failed": [{"system": "mpich", "cause": "ended with status 137"}],
             "series": [series("tonari", ours), series(rival, theirs), series("ring", ours)], "again": [],
             "comparisons": [compared(rival, 0.5), compared(rival, 0.8, 4096, False), compared("ring", 2.0)],
@@ -126,8 +127,20 @@ class Html(ReportTest):
         page = self.check(self.report(self.store(made_up())))
         for expected in ("better in 1, worse in 0, not seen to differ in 1", "0.632x", "0.569 to 0.696", "0.500 to 0.800",
                          "heads in line are faster", "41.0x [38.0, 44.0]", "43.0x", "ended with status 137", "4 KiB",
-                         "tonari bench pingpong --quick --rounds 3 --rival openmpi-default", "made up"):
+                         "tonari bench pingpong --sizes '8 9'\n", "made up", "2 other programs <run>"):
             self.assertIn(expected, page.text)
+
+    def test_a_file_from_before_commands_were_stored_is_read(self):
+        old = made_up()
+        del old["command"]
+        for one in old["series"]:
+            del one["better"]
+        path = os.path.join(self.folder, "old.json")
+        with open(path, "w") as file:
+            json.dump(old, file)
+        page = self.check(self.report(path))
+        self.assertIn("tonari bench pingpong --quick --rounds 3 --rival openmpi-default", page.text)
+        self.assertIn("No rival was measured", page.text)
 
     def test_hostile_names_are_text(self):
         for form in ("html", "markdown"):
@@ -183,6 +196,31 @@ class Forms(ReportTest):
         self.assertIn("$data_1_0 << END\n8 8.08 8 8.16\n", text)
         self.assertIn("set logscale x\nset logscale y\n", text)
         self.assertIn("title '" + HOSTILE.replace("'", "''") + "' noenhanced", text)
+
+
+class FailIf(ReportTest):
+    def judged(self, *conditions):
+        options = [option for condition in conditions for option in ("--fail-if", condition)]
+        return self.run_job("report", self.store(made_up()), *options)
+
+    def test_the_status_says_whether_a_condition_is_true(self):
+        for conditions, expected in ((["8.ratio > 0.4"], 3), (["pingpong.warm.8 . ratio>0.45"], 0), (["ratio>0.6"], 3),
+                                     (["8.ratio > 0.6", "latency < 1e9"], 3), (["8.ratio > 0.6", "latency < 1"], 0)):
+            status, output, error = self.judged(*conditions)
+            self.assertEqual((status, error), (expected, ""), conditions)
+            self.assertEqual(output.count("fail-if "), len(conditions))
+        self.assertIn("not decided, the limit is in the interval: pingpong, warm, 8: latency 0.500x [0.450, 0.550] to "
+                      "openmpi-4.1.4", self.judged("8.ratio>0.5")[1])
+
+    def test_a_wrong_condition_is_refused(self):
+        for condition, why in (("8.ratio", "must be QUANTITY OPERATOR NUMBER"),
+                               ("9.ratio > 1", "the nearest names are 'pingpong.warm.8.latency.ratio'"),
+                               ("ratio to mpich > 1", "no rival that was measured is called 'mpich'; there are "
+                                                      "openmpi-4.1.4, ring")):
+            status, output, error = self.judged(condition)
+            self.assertEqual((status, output, len(error.splitlines())), (2, "", 1))
+            self.assertIn(f"--fail-if '{condition}': ", error)
+            self.assertIn(why, error)
 
 
 class Compare(ReportTest):

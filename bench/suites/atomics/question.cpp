@@ -2,7 +2,6 @@
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -53,9 +52,7 @@ class Atomics final : public Question {
             {"computing_us", computing_us(options)},
             {"computations", computations(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low});
-  }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"latency", Better::low}}; }
 
  private:
   std::string operations_ = "fetch-add,compare-and-swap";

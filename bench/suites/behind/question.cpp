@@ -1,7 +1,6 @@
 // `tonari bench behind`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -38,9 +37,8 @@ class Behind final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"budget_us", budget_us(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"stream", Better::high}) +
-           tell_metric(results, {"flood", Better::high});
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"latency", Better::low}, {"stream", Better::high}, {"flood", Better::high}};
   }
 
  private:

@@ -105,8 +105,13 @@ class Coherence final : public Question {
     return {{"cases", cases_},         {"sizes", sizes(options, usual_pages)}, {"bytes", sizes(options, usual_bytes)},
             {"pages", pages(options)}, {"readers", readers(options)},          {"guarded_bytes", guarded_bytes}};
   }
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"latency", Better::low},
+            {"first", Better::low, Metric::Form::untold},
+            {"last", Better::low, Metric::Form::untold}};
+  }
   [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low}) + tell_readers(results);
+    return Question::tell(results) + tell_readers(results);
   }
 
  private:

@@ -1,7 +1,6 @@
 // `tonari bench contention`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -46,8 +45,8 @@ class Contention final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"sizes", sizes(options)}, {"budget_us", budget_us(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"rate", Better::high}) + tell_metric(results, {"retransmitted", Better::low});
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"rate", Better::high}, {"retransmitted", Better::low}};
   }
 
  private:

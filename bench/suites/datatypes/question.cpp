@@ -1,7 +1,6 @@
 // `tonari bench datatypes`: its options, launches and tables. See mpi.cpp.
 
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -51,8 +50,8 @@ class Datatypes final : public Question {
     return {{"sizes", sizes(options)}, {"cases", cases_}, {"budget_us", budget_us(options)}};
   }
   void conclude(Results& results) const override;
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"to by-hand", Better::neither});
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"latency", Better::low}, {"to by-hand", Better::neither}};
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include "cli/options.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include "window/local/diff.hpp"
 
@@ -54,6 +53,9 @@ class Diff final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"changed", changed()}, {"cases", cases(options)}, {"budget_us", budget_us(options)}};
   }
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"rate", Better::high}, {"bytes", Better::neither}};
+  }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -92,9 +94,8 @@ std::vector<Launch> Diff::plan(const BenchOptions& options, const std::vector<Sy
 
 std::string Diff::tell(const Results& results) const {
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
-  return tell_metric(results, {"rate", Better::high}) + tell_metric(results, {"bytes", Better::neither}) +
-         fmt::format("\nbytes stored in {} runs: {}\n", results.checks().size(),
-                     passed ? "all as they should be" : "WRONG");
+  return Question::tell(results) + fmt::format("\nbytes stored in {} runs: {}\n", results.checks().size(),
+                                               passed ? "all as they should be" : "WRONG");
 }
 
 const Registered<Diff> registered(Topic::windows, 1);

@@ -2,7 +2,6 @@
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 #include "job/arena.hpp"
 
 #include <tonari/status.hpp>
@@ -58,9 +57,8 @@ class Lock final : public Question {
             {"stretch_us", stretch_us(options)},
             {"stretches", stretches}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"change", Better::low}) +
-           tell_metric(results, {"fairness", Better::high});
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"latency", Better::low}, {"change", Better::low}, {"fairness", Better::high}};
   }
 
  private:

@@ -63,6 +63,12 @@ class Lu final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"sizes", sizes(options)}, {"sweep", sweep_}, {"modes", modes_}, {"block", block_}};
   }
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"rate", Better::high},
+            {"send", Better::neither, Metric::Form::mean_and_spread},
+            {"compute", Better::neither, Metric::Form::mean_and_spread},
+            {"wait", Better::neither, Metric::Form::mean_and_spread}};
+  }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -94,10 +100,7 @@ std::vector<Launch> Lu::plan(const BenchOptions& options, const std::vector<Syst
 }
 
 std::string Lu::tell(const Results& results) const {
-  auto text = tell_metric(results, {"rate", Better::high});
-  for (const auto* const metric : {"send", "compute", "wait"})
-    text += tell_metric(results, {metric, Better::neither, true});
-  return text + tell_residuals(results, "||PA - LU|| / (n ||A|| eps)", "factorisations");
+  return Question::tell(results) + tell_residuals(results, "||PA - LU|| / (n ||A|| eps)", "factorisations");
 }
 
 const Registered<Lu> registered(Topic::applications, 1);

@@ -2,7 +2,6 @@
 
 #include "cli/table.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -77,6 +76,7 @@ class Match final : public Question {
             {"cold_samples", colds(options)}};
   }
   void conclude(Results& results) const override;
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"latency", Better::low}}; }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -176,7 +176,7 @@ void Match::conclude(Results& results) const {
 }
 
 std::string Match::tell(const Results& results) const {
-  auto text = tell_metric(results, {"latency", Better::low});
+  auto text = Question::tell(results);
   std::vector<std::vector<std::string>> rows{{"fit", "system", "ns per message", "ns at depth 0"}};
   for (const auto& series : results.series()) {
     if (series.name.metric != "slope") continue;

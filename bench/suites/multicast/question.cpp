@@ -2,7 +2,6 @@
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 #include "job/arena.hpp"
 
 #include <tonari/status.hpp>
@@ -56,9 +55,7 @@ class Multicast final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"ranks", ranks()}, {"sizes", sizes(options)}, {"budget_us", budget_us(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low});
-  }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"latency", Better::low}}; }
 
  private:
   static constexpr const char* usual_sizes = "8,64,512,4K,16K,64K,256K,1M";

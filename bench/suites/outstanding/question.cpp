@@ -2,7 +2,6 @@
 
 #include "cli/options.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -70,6 +69,7 @@ class Outstanding final : public Question {
             {"limit_s", limit_s_},
             {"budget_us", budget_us(options)}};
   }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"time", Better::low}}; }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -102,7 +102,7 @@ std::vector<Launch> Outstanding::plan(const BenchOptions& options, const std::ve
 }
 
 std::string Outstanding::tell(const Results& results) const {
-  auto text = tell_metric(results, {"time", Better::low});
+  auto text = Question::tell(results);
   std::string left_out;
   for (const auto& [system, values] : results.parameters().items()) {
     for (const auto& [name, value] : values.items()) {

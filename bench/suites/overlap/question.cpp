@@ -57,6 +57,12 @@ class Overlap final : public Question {
             {"computation", computations()}, {"slowed", slowed()}, {"traffic", traffic()},      {"kernel", kernel_},
             {"budget_s", budget_s(options)}};
   }
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"rate", Better::high},
+            {"send", Better::neither, Metric::Form::mean_and_spread},
+            {"compute", Better::neither, Metric::Form::mean_and_spread},
+            {"wait", Better::neither, Metric::Form::mean_and_spread}};
+  }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -229,11 +235,7 @@ std::string tell_service(const Results& results) {
 }
 
 std::string Overlap::tell(const Results& results) const {
-  auto text = tell_metric(results, {"rate", Better::high});
-  for (const auto* const metric : {"send", "compute", "wait"}) {
-    text += tell_metric(results, {metric, Better::neither, true});
-  }
-  return text + tell_service(results) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
+  return Question::tell(results) + tell_service(results) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
 }
 
 const Registered<Overlap> registered(Topic::applications, 2);

@@ -2,7 +2,6 @@
 
 #include "cli/table.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -60,6 +59,12 @@ class Pingpong final : public Question {
                                          const std::vector<System>& systems) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
   void conclude(Results& results) const override;
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"latency", Better::low},
+            {"rate", Better::neither},
+            {"t0", Better::low, Metric::Form::untold},
+            {"t1", Better::low, Metric::Form::untold}};
+  }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -144,7 +149,7 @@ void Pingpong::conclude(Results& results) const {
 }
 
 std::string Pingpong::tell(const Results& results) const {
-  auto text = tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"rate", Better::neither});
+  auto text = Question::tell(results);
   std::vector<std::vector<std::string>> rows{{"fit t0 + n * t1", "system", "t0, us", "t1, ns/B", "GB/s", "half at, B"}};
   for (const auto& series : results.series()) {
     if (series.name.metric != "t0") continue;

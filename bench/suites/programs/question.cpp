@@ -250,7 +250,7 @@ class Tables {
 /// Names the runs for which this metric is not 0: "sort (tonari at 20 %)".
 std::vector<std::string> runs_with(const Results& results, std::string_view metric) {
   std::vector<std::string> runs;
-  for (const auto& [name, points] : results.series()) {
+  for (const auto& [name, points, better] : results.series()) {
     if (name.metric != metric) continue;
     for (const auto& [x, rounds] : points) {
       const bool is_nonzero = std::ranges::any_of(rounds, [](const auto& round) { return round.second.at(0) != 0; });
@@ -284,6 +284,7 @@ class Programs final : public Question {
   [[nodiscard]] bool complete(Ask& ask, const System& system, const Results& results) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
   void conclude(Results& results) const override;
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"time", Better::low}}; }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:

@@ -72,6 +72,7 @@ class QueueDepth final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"cases", cases_}, {"bytes", bytes_}, {"exchanges", exchanges(options)}, {"class", sort_class(options)}};
   }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {}; }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:

@@ -1,7 +1,6 @@
 // `tonari bench rate`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -50,9 +49,7 @@ class Rate final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"threads", threads()}, {"budget_us", budget_us(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"rate", Better::high});
-  }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"rate", Better::high}}; }
 
  private:
   [[nodiscard]] std::vector<int> threads() const { return parse_ascending("--threads", threads_, 1, threads_max); }

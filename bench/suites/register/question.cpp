@@ -2,7 +2,6 @@
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -53,9 +52,7 @@ class Register final : public Question {
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
     return {{"sizes", sizes(options)}, {"budget_us", budget_us(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"make", Better::low}) + tell_metric(results, {"free", Better::low});
-  }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"make", Better::low}, {"free", Better::low}}; }
 
  private:
   static constexpr const char* usual_sizes = "4K,64K,1M,16M,256M";

@@ -111,6 +111,7 @@ class SeriesQuestion final : public Question {
     return {{"sizes", sizes(options)}, {"exchanges", exchanges_}, {"buffers", buffers_}, {"cores", cores()}};
   }
   void conclude(Results& results) const override { add_rates(results); }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"latency", Better::low}}; }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:

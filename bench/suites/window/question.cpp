@@ -1,7 +1,6 @@
 // `tonari bench window`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
-#include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
@@ -77,9 +76,8 @@ class Window final : public Question {
             {"computing_us", computing_us(options)},
             {"computations", computations(options)}};
   }
-  [[nodiscard]] std::string tell(const Results& results) const override {
-    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"rate", Better::high}) +
-           tell_metric(results, {"hidden", Better::neither});
+  [[nodiscard]] std::vector<Metric> metrics() const override {
+    return {{"latency", Better::low}, {"rate", Better::high}, {"hidden", Better::neither}};
   }
 
  private:
