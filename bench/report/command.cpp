@@ -54,12 +54,16 @@ void write_pictures(const Content& content, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw_system_error(error.value(), fmt::format("cannot make the folder {}", folder));
-  std::set<std::string> used;
+  if (const auto all = standings_of(content); !all.empty()) {
+    driver::write_whole((fs::path(folder) / "overview.svg").string(), svg_file(draw_overview(all)),
+                        "give --svg another folder");
+  }
+  std::set<std::string> used{"overview"};
   for (const auto& section : content.sections) {
     for (const auto& chart : section.charts) {
       auto name = plain_name(section.report.benchmark + "-" + chart.title);
       if (!used.insert(name).second) used.insert(name += "-" + chart.id);
-      driver::write_whole((fs::path(folder) / (name + ".svg")).string(), draw_svg_file(chart),
+      driver::write_whole((fs::path(folder) / (name + ".svg")).string(), svg_file(draw_svg(chart)),
                           "give --svg another folder");
     }
   }

@@ -72,23 +72,30 @@ Content content_of(std::vector<Report> reports) {
   return content;
 }
 
+std::vector<Standing> standings_of(const Content& content) {
+  std::vector<Standing> all;
+  for (const auto& section : content.sections) {
+    const auto of_section = standings({section.report});
+    all.insert(all.end(), of_section.begin(), of_section.end());
+  }
+  return all;
+}
+
 Table overview_table(const Content& content) {
   Table table{.caption = "tonari divided by the best rival of each case",
               .head = {"question", "metric", "geometric mean", "interval", "range", "tonari is", "comparisons"},
               .rows = {}};
-  for (const auto& section : content.sections) {
-    for (const auto& one : standings({section.report})) {
-      const auto number = driver::format_number;
-      const auto same = one.compared - one.better - one.worse;
-      table.rows.push_back(
-          {one.benchmark,
-           fmt::format("{} ({} is better)", one.metric, one.better_values == driver::Better::high ? "high" : "low"),
-           number(one.ratio) + "x",
-           one.low ? fmt::format("{} to {}", number(*one.low), number(*one.high)) : "too few rounds",
-           fmt::format("{} to {}", number(one.ratio_min), number(one.ratio_max)),
-           fmt::format("better in {}, worse in {}, not seen to differ in {}", one.better, one.worse, same),
-           fmt::to_string(one.compared)});
-    }
+  for (const auto& one : standings_of(content)) {
+    const auto number = driver::format_number;
+    const auto same = one.compared - one.better - one.worse;
+    table.rows.push_back(
+        {one.benchmark,
+         fmt::format("{} ({} is better)", one.metric, one.better_values == driver::Better::high ? "high" : "low"),
+         number(one.ratio) + "x",
+         one.low ? fmt::format("{} to {}", number(*one.low), number(*one.high)) : "too few rounds",
+         fmt::format("{} to {}", number(one.ratio_min), number(one.ratio_max)),
+         fmt::format("better in {}, worse in {}, not seen to differ in {}", one.better, one.worse, same),
+         fmt::to_string(one.compared)});
   }
   return table;
 }

@@ -99,7 +99,10 @@ class Page {
     } else {
       add("<p>Below 1x tonari is better where low values are, above 1x where high values are. The interval of a mean "
           "assumes that all comparisons err in the same direction, so it is rather too wide.</p>\n");
+      add("<figure><div class=\"chart\">{}</div>\n", draw_overview(standings_of(content_)));
       write_table(overview);
+      add("<figcaption>Points: geometric means. Thick lines: their intervals. Thin lines: the range.</figcaption>\n"
+          "</figure>\n");
     }
     std::vector<Verdict> verdicts;
     for (const auto& section : content_.sections) {

@@ -3,6 +3,7 @@
 #include "report/changes.hpp"
 #include "report/charts.hpp"
 #include "report/model.hpp"
+#include "report/overview.hpp"
 
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ struct Content {
 };
 
 Content content_of(std::vector<Report> reports);
+
+/// Returns one entry per benchmark and metric with a rival.
+std::vector<Standing> standings_of(const Content& content);
 
 /// Tables that all forms of output share. An overview has one row per benchmark and metric with a rival.
 Table overview_table(const Content& content);

@@ -192,12 +192,105 @@ class Drawing {
   std::string text_;
 };
 
+/// tonari's value by the rival's where low values are better, otherwise the inverse: below 1 tonari is better.
+struct Bar {
+  std::string name;
+  double ratio, low, high, least, most;
+};
+
+Bar bar_of(const Standing& one) {
+  Bar bar{fmt::format("{}: {}", one.benchmark, one.metric),
+          one.ratio,
+          one.low.value_or(one.ratio),
+          one.high.value_or(one.ratio),
+          one.ratio_min,
+          one.ratio_max};
+  if (one.better_values != driver::Better::high) return bar;
+  return {bar.name, 1 / bar.ratio, 1 / bar.high, 1 / bar.low, 1 / bar.most, 1 / bar.least};
+}
+
+/// A line per benchmark, from top to bottom, over one axis of ratios.
+class OverviewDrawing {
+ public:
+  explicit OverviewDrawing(const std::vector<Standing>& standings) : x_(0.5, 2, true, begin, right) {
+    double least = 0.5, most = 2;
+    for (const auto& one : standings) {
+      bars_.push_back(bar_of(one));
+      least = std::min({least, bars_.back().least, bars_.back().low});
+      most = std::max({most, bars_.back().most, bars_.back().high});
+    }
+    least_ = std::max(least, 1e-6);
+    most_ = std::min(most, 1e6);
+    x_ = Scale(least_, most_, true, begin, right);
+  }
+
+  std::string draw() {
+    const double end = top + line * static_cast<double>(bars_.size());
+    add("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tonari-chart\" role=\"img\" viewBox=\"0 0 {} {}\" "
+        "aria-label=\"tonari divided by the best rival\">",
+        width, end + 44);
+    for (const double tick : ticks()) {
+      add("<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/>", tick == 1 ? "axis" : "grid", x_(tick),
+          x_(tick), top, end);
+      add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>", x_(tick), end + 16, tick);
+    }
+    for (std::size_t i = 0; i < bars_.size(); ++i) draw_bar(bars_[i], top + line * (static_cast<double>(i) + 0.5));
+    add("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">time of tonari / time of the best rival: left of 1 tonari is "
+        "better</text></svg>",
+        (begin + right) / 2, end + 36);
+    return std::move(text_);
+  }
+
+ private:
+  static constexpr double begin = 190;
+  static constexpr double line = 22;
+
+  template <class... Arguments>
+  void add(fmt::format_string<Arguments...> form, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(text_), form, std::forward<Arguments>(arguments)...);
+  }
+
+  /// Returns 1, 2 and 5 times powers of ten, or powers of ten alone if the axis is long.
+  [[nodiscard]] std::vector<double> ticks() const {
+    std::vector<double> ticks;
+    const bool is_long = most_ / least_ > 1000;
+    for (double power = std::floor(std::log10(least_)); power <= std::log10(most_); ++power) {
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double tick = factor * std::pow(10, power);
+        if ((factor == 1 || !is_long) && tick >= least_ * 0.999 && tick <= most_ * 1.001) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  }
+
+  [[nodiscard]] double place(double ratio) const { return x_(std::clamp(ratio, least_, most_)); }
+
+  void draw_bar(const Bar& bar, double y) {
+    add("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", begin - 10, y + 4, escape_html(bar.name));
+    const auto* const color = bar.high < 1 ? "c0" : bar.low > 1 ? "c1" : "c6";
+    add("<g class=\"{}\"><path d=\"M{:.1f} {:.1f}H{:.1f}\"/>", color, place(bar.least), y, place(bar.most));
+    add("<path stroke-width=\"5\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", place(bar.low), y, place(bar.high));
+    if (bar.low > 1) {
+      add("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"9\" height=\"9\"/>", place(bar.ratio) - 4.5, y - 4.5);
+    } else {
+      add("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>", place(bar.ratio), y);
+    }
+    add("</g>");
+  }
+
+  std::vector<Bar> bars_;
+  double least_ = 0.5, most_ = 2;
+  Scale x_;
+  std::string text_;
+};
+
 }  // namespace
 
 std::string draw_svg(const Chart& chart) { return Drawing(chart).draw(); }
 
-std::string draw_svg_file(const Chart& chart) {
-  auto svg = draw_svg(chart);
+std::string draw_overview(const std::vector<Standing>& standings) { return OverviewDrawing(standings).draw(); }
+
+std::string svg_file(std::string svg) {
   svg.insert(svg.find('>') + 1, fmt::format("<style>{}</style>", svg_style));
   return svg + "\n";
 }

@@ -174,8 +174,27 @@ class Html(ReportTest):
     def test_svg_files_are_written(self):
         folder = os.path.join(self.folder, "pictures")
         self.report(self.store(made_up()), "--svg", folder)
-        with open(os.path.join(folder, "pingpong-latency-warm.svg")) as file:
-            self.assertRegex(file.read(), r"(?s)^<svg.*<style>.*</svg>\n$")
+        for name in ("pingpong-latency-warm", "overview"):
+            with open(os.path.join(folder, f"{name}.svg")) as file:
+                self.assertRegex(file.read(), r"(?s)^<svg.*<style>.*</svg>\n$")
+
+    def test_the_overview_draws_a_ratio_of_rates_inverted(self):
+        def places(better):
+            report = made_up()
+            for one in report["series"]:
+                one["better"] = better
+            folder = os.path.join(self.folder, better)
+            self.report(self.store(report), "--svg", folder)
+            with open(os.path.join(folder, "overview.svg")) as file:
+                text = file.read()
+            place = re.search(r'<(?:circle cx|rect x)="([\d.]+)"', text)
+            axis = re.search(r'<line class="axis" x1="([\d.]+)"', text)
+            return float(place[1]), float(axis[1])
+
+        low, one = places("low")
+        high, _ = places("high")
+        self.assertLess(low, one)  # half the rival's value is better on the left, and worse on the right
+        self.assertGreater(high, one)
 
 
 class Forms(ReportTest):
@@ -301,7 +320,7 @@ class Browser(ReportTest):
         self.assertEqual(seen["errors"], [])
         self.assertEqual(len(seen["requests"]), 1)
         self.assertFalse(seen["alerted"])
-        self.assertEqual((seen["charts"], seen["tables"]), (5, 5))
+        self.assertEqual((seen["charts"], seen["tables"]), (5, 6))  # and the overview's
         return seen
 
     def test_the_charts_are_drawn_and_usable_by_keyboard_in_dark_and_on_paper(self):

@@ -18,7 +18,7 @@ try {
   await page.goto(`file://${page_path}`);
   seen.charts = await page.locator("[data-chart]").count();
   seen.drawn = await page.locator(".drawn > div > svg").count();
-  seen.plain = await page.locator("svg.tonari-chart").count();
+  seen.plain = await page.locator("[data-chart] svg.tonari-chart").count();
   seen.tables = await page.locator("figure table").count();
   seen.labels = await page.locator("[data-chart]").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")));
   seen.headings = await page.locator("h1,h2,h3").evaluateAll((all) => all.map((one) => Number(one.tagName[1])));
