@@ -41,6 +41,8 @@ bool is_reference(std::string_view system) {
   return std::ranges::find(others, system) != others.end() || system.starts_with("tonari");
 }
 
+bool is_rival(std::string_view system) { return !is_reference(system) && system != "local"; }
+
 double smallest_difference(const Results& results, const Series& ours, const Comparison& comparison, double x) {
   double noise = comparison.smallest_difference();
   if (const auto* const again = results.measured_again(ours)) {

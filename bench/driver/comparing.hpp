@@ -14,6 +14,9 @@ namespace tonari::bench::driver {
 /// Returns true for systems that are not rivals: lower bounds, other designs, tonari with other settings.
 [[nodiscard]] bool is_reference(std::string_view system);
 
+/// Returns true for systems that have the same task as tonari: no references, and no runs with all memory local.
+[[nodiscard]] bool is_rival(std::string_view system);
+
 /// Returns the smallest difference, as a fraction, that the run can show between `ours` and another system: the half
 /// width of the comparison's interval, or of the interval of `ours` compared with itself if that is wider.
 [[nodiscard]] double smallest_difference(const Results& results, const Series& ours, const Comparison& comparison,

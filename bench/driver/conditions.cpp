@@ -211,7 +211,7 @@ std::vector<const Reading*> Condition::named(const std::vector<Reading>& reading
       continue;
     }
     const auto rival = split_network(reading.rival).system;
-    if (rival_.empty() ? is_reference(rival) : !is_called(rival, rival_)) continue;
+    if (rival_.empty() ? !is_rival(rival) : !is_called(rival, rival_)) continue;
     const auto same =
         std::ranges::find_if(named, [&](const Reading* other) { return is_of_same_place(*other, reading); });
     if (same == named.end()) {

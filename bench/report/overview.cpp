@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 namespace tonari::bench::report {
 
@@ -13,9 +14,15 @@ bool is_of_same_place(const Compared& one, const Compared& other) {
   return one.label == other.label && one.metric == other.metric && one.x == other.x;
 }
 
+/// Returns the name of the run: "overlap-blocks" if its file says more than the benchmark's name.
+std::string name_of(const Report& report) {
+  const auto stem = std::filesystem::path(report.file).stem().string();
+  return stem.starts_with(report.benchmark + "-") ? stem : report.benchmark;
+}
+
 Standing standing_of(const Report& report, const std::string& metric, const std::vector<Compared>& best) {
   Standing standing;
-  standing.benchmark = report.benchmark;
+  standing.benchmark = name_of(report);
   standing.metric = metric;
   double sum = 0, low = 0, high = 0;
   bool have_intervals = true;
@@ -48,7 +55,7 @@ Standing standing_of(const Report& report, const std::string& metric, const std:
 std::vector<Compared> best_rivals(const Report& report) {
   std::vector<Compared> best;
   for (const auto& one : report.comparisons) {
-    if (one.system != "tonari" || driver::is_reference(one.with) || one.better == driver::Better::neither) continue;
+    if (one.system != "tonari" || !driver::is_rival(one.with) || one.better == driver::Better::neither) continue;
     const auto found = std::ranges::find_if(best, [&](const Compared& other) { return is_of_same_place(one, other); });
     if (found == best.end()) {
       best.push_back(one);

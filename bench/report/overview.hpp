@@ -12,7 +12,7 @@ namespace tonari::bench::report {
 /// tonari beside the best rival of each case and x, for one metric of one benchmark. Ratios are tonari's value divided
 /// by the rival's.
 struct Standing {
-  std::string benchmark;
+  std::string benchmark;  ///< "overlap-blocks" if the file is called so.
   std::string metric;
   driver::Better better_values = driver::Better::low;
   std::size_t compared = 0;  ///< Cases and x with at least one rival.
@@ -28,7 +28,7 @@ struct Standing {
 };
 
 /// Returns the comparisons of tonari with the best rival, one per case, metric and x. Metrics that are neither good nor
-/// bad have none. Lower bounds and other forms of
+/// bad have none. Lower bounds, runs with all memory local, and other forms of
 /// tonari are not rivals.
 std::vector<Compared> best_rivals(const Report& report);
 

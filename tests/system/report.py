@@ -142,6 +142,13 @@ class Html(ReportTest):
         self.assertIn("tonari bench pingpong --quick --rounds 3 --rival openmpi-default", page.text)
         self.assertIn("No rival was measured", page.text)
 
+    def test_the_overview_names_runs_by_their_files_and_has_no_run_with_all_memory_local(self):
+        report = made_up()
+        report["comparisons"].append(compared("local", 7.0))
+        page = self.check(self.report(self.store(report, "pingpong-tcp.json")))
+        self.assertIn("pingpong-tcp: latency", page.text)
+        self.assertIn("0.500 to 0.800", page.text)
+
     def test_hostile_names_are_text(self):
         for form in ("html", "markdown"):
             text = self.report(self.store(made_up(HOSTILE, HOSTILE)), "--format", form)

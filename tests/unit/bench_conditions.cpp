@@ -38,6 +38,7 @@ const std::vector<Reading> measured{median(5, 4, 6),
                                     ratio("openmpi-4.1.4 thread-multiple", 0.4, 0.3, 0.5),
                                     ratio("mpich-4.0.2", 0.8, 0.7, 0.9),
                                     ratio("ring", 2, 1.9, 2.1),
+                                    ratio("local", 3, 2.9, 3.1),
                                     median(50, 40, 60, 4096),
                                     ratio("mpich-4.0.2", 0.3, 0.2, 0.4, 4096)};
 
