@@ -94,6 +94,7 @@ class Prose(unittest.TestCase):
         self.accepts("page.md", "A request (and a [reply](page.md)).\n\n**Two:**\n\n1. an item (a\n   part)\n- one")
         self.accepts("page.md", "# A heading\n\n| a cell |\n|---|\n| one |\n\n```\na call(\n```\n\n    a call(\n")
         self.accepts("page.md", "It calls `run(`.\n\n> He said \"so\".\n\nIt is so (really?)\n")
+        self.accepts("page.md", "<!-- begin -->\nIt is so.\n<!-- end -->\n")
         self.accepts("code.cpp", "// A comment (of one line\n")
 
     def test_code_is_no_prose(self):
