@@ -173,4 +173,19 @@ TEST(BenchConditions, ARunHasMediansAndRatios) {
   EXPECT_EQ(readings[2].metric, "depth");
 }
 
+TEST(BenchConditions, ARunHasRatiosWithinANetworkOnly) {
+  Results results;
+  const std::vector<Metric> metrics{{"latency", Better::low}};
+  for (const auto* const system : {"tonari over tcp", "tonari over rc", "mpich over tcp", "mpich over rc"}) {
+    results.add(1, {system, "warm", "latency", "us", "bytes"}, 8, {1.0});
+  }
+  results.judge_by(metrics);
+
+  std::vector<std::string> ratios;
+  for (const auto& reading : readings_of("pingpong", results)) {
+    if (!reading.rival.empty()) ratios.push_back(reading.network + ": " + reading.rival);
+  }
+  EXPECT_EQ(ratios, (std::vector<std::string>{"tcp: mpich over tcp", "rc: mpich over rc"}));
+}
+
 }  // namespace
