@@ -49,8 +49,14 @@ class FarQuestion : public Question {
   [[nodiscard]] int default_ranks() const override { return no_ranks; }
   [[nodiscard]] std::string rivals() const override;
   [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
-    if (quick) return {{"", {"--rival", "auto"}}};
-    return {{"", {"--rounds", "3", "--local", "20,50,100", "--rival", "auto"}}};
+    std::vector<UsualRun> runs{{"", {"--rival", "auto"}}};
+    if (!quick) runs[0].arguments = {"--rounds", "3", "--local", "20,50,100", "--rival", "auto"};
+    if (kind_.has_remote_case) {  // table 1 of the DLM paper is about memory behind a network
+      runs.push_back(
+          {"-network", {"--cases", "remote", "--local", "20,100", "--apart", "network", "--network", "tcp"}});
+      if (!quick) runs[1].arguments.insert(runs[1].arguments.end(), {"--rounds", "3"});
+    }
+    return runs;
   }
   [[nodiscard]] std::string_view examples() const override { return kind_.examples; }
 

@@ -56,7 +56,11 @@ class Coherence final : public Question {
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string rivals() const override { return "no other system supports this benchmark"; }
   [[nodiscard]] std::vector<UsualRun> usual_runs(bool /*quick*/) const override {
-    return {{"", {}}};  // no rival shares memory between hosts
+    // No rival shares memory between hosts. The Fagus paper compares verbs with IP.
+    return {{"", {}},
+            {"-network",
+             {"--cases", "guarded-read,invalidate,update", "--readers", "1,2,3", "--apart", "network", "--network",
+              "tcp,rc"}}};
   }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds: of a page read or written first; of a release after\n"

@@ -14,8 +14,12 @@ class Himeno final : public StepsQuestion {
     return "how fast is Himeno's benchmark with messages, shared arrays, guarded planes, and threads?";
   }
   [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
-    if (quick) return {{"", {"--rival", "auto"}}};
-    return {{"", {"--rival", "auto"}}, {"-M", {"--size", "M", "--rival", "auto"}}};
+    // Figure 7 of the Fagus paper: guarded data on 1 to 4 hosts, over verbs and IP.
+    std::vector<UsualRun> runs{
+        {"", {"--rival", "auto"}},
+        {"-network", {"--cases", "guarded", "--ranks", "1,2,3,4", "--apart", "network", "--network", "tcp,rc"}}};
+    if (!quick) runs.push_back({"-M", {"--size", "M", "--rival", "auto"}});
+    return runs;
   }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the rate in MFLOPS, as the benchmark counts them: 34 operations for each element and step.\n"

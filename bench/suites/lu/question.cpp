@@ -21,6 +21,10 @@ class Lu final : public Question {
     return "how fast is a parallel LU factorisation, and where does its time go?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool /*quick*/) const override {
+    // Figure 10 of the Paragon study varies the ranks.
+    return {{"", {"--rival", "auto"}}, {"-ranks", {"--sweep", "ranks", "-n", "4"}}};
+  }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the rate in GFLOP/s, and the seconds that ranks sent, computed and waited.\n"
            "\n"

@@ -28,7 +28,10 @@ class Overlap final : public Question {
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
-    if (quick) return {{"", {"--rival", "auto"}}};
+    if (quick) {
+      return {
+          {"", {"--rival", "auto"}}, {"-blocks", {"--sweep", "blocks"}}, {"-ranks", {"--sweep", "ranks", "-n", "4"}}};
+    }
     // The matrix product of the Paragon study, with its order, blocks and ranks varied in turn; then all other cases.
     return {{"", {"--rival", "auto"}},
             {"-blocks", {"--sweep", "blocks", "--rival", "auto"}},

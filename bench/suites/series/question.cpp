@@ -68,8 +68,7 @@ class SeriesQuestion final : public Question {
            "none?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
-  [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
-    if (quick) return {{"", {"--rival", "auto"}}};
+  [[nodiscard]] std::vector<UsualRun> usual_runs(bool /*quick*/) const override {
     return {{"", {"--rival", "auto"}}, {"-network", {"--apart", "network", "--network", "tcp", "--rival", "auto"}}};
   }
   [[nodiscard]] std::string_view examples() const override {

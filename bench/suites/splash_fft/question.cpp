@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 namespace tonari::bench::driver::splash_fft {
 
@@ -98,6 +99,7 @@ class SplashFft final : public Question {
             {"budget_us", budget_us(options)}};
   }
   [[nodiscard]] std::vector<Metric> metrics() const override { return {{"time", Better::low}}; }
+  void conclude(Results& results) const override;
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
@@ -148,6 +150,46 @@ std::vector<Launch> SplashFft::plan(const BenchOptions& options, const std::vect
     launches.push_back({ask, systems, fmt::format("ranks {}", ranks)});
   }
   return launches;
+}
+
+/// Returns the median of a series at x in each round; empty if the series or x is missing.
+std::map<int, double> medians_of(const std::vector<Series>& all, SeriesName name, std::string_view metric, double x) {
+  name.metric = metric;
+  std::map<int, double> medians;
+  for (const auto& series : all) {
+    if (series.name.system != name.system || series.name.label != name.label || series.name.metric != name.metric ||
+        !series.points.contains(x))
+      continue;
+    for (const auto& [round, samples] : series.points.at(x)) medians[round] = summarize(samples).median;
+  }
+  return medians;
+}
+
+/// Adds the time of a rank per transfer, and the time of the way `queue` by the paper's rule. The paper projected the
+/// times of MLC-1 from an interface whose processor handles each transfer: it subtracted the difference of one transfer
+/// for each transfer of a rank. Here `push` stands for MLC-1.
+void SplashFft::conclude(Results& results) const {
+  const auto measured = results.series();
+  for (const auto& series : measured) {
+    const auto& name = series.name;
+    if (name.metric != "transfer") continue;
+    for (const auto& [x, rounds] : series.points) {
+      const auto transfers = medians_of(measured, name, "transfers", x);
+      const auto times = medians_of(measured, name, "time", x);
+      auto pushes = name;
+      const bool is_queue = name.label.starts_with("queue ");
+      if (is_queue) pushes.label = "push " + name.label.substr(6);
+      const auto push_ms = medians_of(measured, pushes, "transfer", x);
+      for (const auto& [round, in_transfers_ms] : medians_of(measured, name, "transfer", x)) {
+        if (!transfers.contains(round) || transfers.at(round) == 0) continue;
+        results.add(round, {name.system, name.label, "per-transfer", "us", name.x}, x,
+                    {in_transfers_ms * 1000 * x / transfers.at(round)});
+        if (!is_queue || !times.contains(round) || !push_ms.contains(round)) continue;
+        results.add(round, {name.system, name.label, "by-rule", "ms", name.x}, x,
+                    {times.at(round) - (in_transfers_ms - push_ms.at(round))});
+      }
+    }
+  }
 }
 
 /// Prints one row per system and number of ranks in the paper, with the paper's two systems.

@@ -28,8 +28,11 @@ class Window final : public Question {
   [[nodiscard]] bool has_one_sided_mpi() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::vector<UsualRun> usual_runs(bool quick) const override {
-    if (quick) return {{"", {"--rival", "auto"}}};
     // The sizes of figure 5 of the MLC-1 paper are added.
+    if (quick) {
+      return {{"", {"--rival", "auto"}},
+              {"-steps", {"--sizes", "4K-12K+4K", "--operations", "push", "--owner", "waiting"}}};
+    }
     return {{"", {"--rival", "auto"}}, {"-steps", {"--sizes", "4K-12K+256", "--owner", "waiting", "--rival", "auto"}}};
   }
   [[nodiscard]] std::string_view examples() const override {
