@@ -20,6 +20,7 @@ MENTION = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[\w-]+\.md\b")
 PATH = re.compile(r"`((?:src|include|bench|tests|examples|scripts|docs|cmake)/[\w./-]+)`")
 SKIPPED = {"build", ".git", "__pycache__"}
 PLACEHOLDER = "NAME"  # stands for any name
+WRITTEN = {"papers.md"}  # by commands of the user
 
 
 def documents(root):
@@ -63,7 +64,9 @@ def unknown_documents(root):
             continue
         for number, line in enumerate(text_of(path).split("\n"), 1):
             for name in MENTION.findall(TEXT_OF_LINK.sub("(", line)):
-                if PLACEHOLDER not in name and not (root / name).exists() and not (path.parent / name).exists():
+                if PLACEHOLDER in name or name in WRITTEN:
+                    continue
+                if not (root / name).exists() and not (path.parent / name).exists():
                     yield f"{shown}:{number}: {name} is no document of this repository"
 
 

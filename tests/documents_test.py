@@ -50,7 +50,7 @@ class Documents(unittest.TestCase):
         self.finds("src/fabric/head.hpp", "int a;  // the format of DESIGN.md\n", "head.hpp:1:",
                    "DESIGN.md is no document")
         self.finds("docs/page.md", "See `../other/notes.md`.\n", "notes.md is no document")
-        page = "See docs/page.md, [send.cpp.md](page.md), page.md and docs/modules/NAME.md.\n"
+        page = "See docs/page.md, [send.cpp.md](page.md), page.md, docs/modules/NAME.md and papers.md.\n"
         self.assertEqual(faults({"docs/page.md": page}), [])
 
     def test_a_file_of_a_call_path_that_does_not_exist_is_found(self):

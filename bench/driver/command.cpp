@@ -9,6 +9,7 @@
 #include "driver/comparing.hpp"
 #include "driver/machine.hpp"
 #include "driver/measuring.hpp"
+#include "driver/papers.hpp"
 #include "driver/registry.hpp"
 #include "driver/report.hpp"
 #include "driver/run_all.hpp"
@@ -217,14 +218,15 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
 }
 
 /// Adds `bench all`, or `bench papers`.
-void add_run_all(CLI::App& bench, int& exit_status, bool papers) {
+void add_run_all(CLI::App& bench, int& exit_status, bool papers, const TellPapers& tell_papers) {
   const auto options = std::make_shared<AllOptions>();
   options->papers = papers;
+  options->tell_papers = tell_papers;
   CLI::App& command =
       *bench
-           .add_subcommand(papers ? "papers" : "all",
-                           papers ? "Run the benchmarks that have findings of the five papers, and judge these."
-                                  : "Run all benchmarks, with all rivals of this machine.")
+           .add_subcommand(papers ? "papers" : "all", papers ? "Run the benchmarks behind the five papers' tables, "
+                                                               "figures and findings, and set both side by side."
+                                                             : "Run all benchmarks, with all rivals of this machine.")
            ->group("Benchmarks");
   command.add_option("NAME", options->only, "Only these benchmarks");
   command.add_option("-o,--output", options->folder, "The folder of the results; it is made if it is missing")
@@ -241,13 +243,14 @@ void add_run_all(CLI::App& bench, int& exit_status, bool papers) {
   command.footer(
       "Each benchmark NAME leaves NAME.json and NAME.txt in the folder. The same command continues an interrupted "
       "run: benchmarks whose results are there, from this version of tonari, are not run again. A benchmark that fails "
-      "does not end the run.");
+      "does not end the run. At the end: the papers' tables and figures with the numbers that they print, beside the "
+      "results in the folder; also as papers.md in the folder.");
   command.callback([options, &exit_status] { exit_status = run_all(*options); });
 }
 
 }  // namespace
 
-void add_bench(CLI::App& app, int& exit_status) {
+void add_bench(CLI::App& app, int& exit_status, const TellPapers& tell_papers) {
   CLI::App& bench = *app.add_subcommand("bench", "Measure tonari, and its rivals in the same run.")->group("Commands");
   bench.footer(
       "Without a name: lists the benchmarks. `tonari bench NAME --help` shows what a benchmark takes.\n\n"
@@ -259,8 +262,8 @@ void add_bench(CLI::App& app, int& exit_status) {
   const auto name = std::make_shared<std::string>();
   bench.add_flag_callback(
       "--list", [] {}, "List the benchmarks with their questions, as without a name");
-  add_run_all(bench, exit_status, false);
-  add_run_all(bench, exit_status, true);
+  add_run_all(bench, exit_status, false, tell_papers);
+  add_run_all(bench, exit_status, true, tell_papers);
   bench.add_option("NAME", *name)->group("");  // takes unknown names, to explain them; hidden from the help text
   for (auto& made : all_questions()) {
     const std::shared_ptr<Question> question = std::move(made);

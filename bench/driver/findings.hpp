@@ -1,28 +1,28 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-// The findings of the five papers, as files of data: bench/papers/*.json. Each is a claim about the ratio of two
-// measured quantities, which a benchmark can confirm or refute. They contain only numbers that the papers print.
+// The findings of the five papers. Each is a claim about the ratio of two measured quantities, which a benchmark can
+// confirm or refute. They contain only numbers that the papers print. papers.hpp reads them.
 
 namespace tonari::bench::driver {
 
 /// Selects a value per round of one system, case and metric at one x.
 struct Quantity {
-  enum class At : std::uint8_t { first, last, value };
-  enum class Statistic : std::uint8_t { median, deviation, maximum };
+  enum class At : std::uint8_t { first, last, nearest, value };
+  enum class Statistic : std::uint8_t { median, mean, minimum, maximum, deviation };
 
   std::string system;
   std::string label;  ///< The case.
   std::string metric;
   At at = At::last;
-  double x = 0;                             ///< Only if `at` is value.
+  double x = 0;                             ///< Only if `at` is value, or nearest (by ratio).
   Statistic statistic = Statistic::median;  ///< Summarises the samples of a round.
+  std::string over = {};                    ///< The name of x; empty: any.
 };
 
 /// Bounds that a paper claims for a ratio: above `low`, below `high`, or between the two.
@@ -40,13 +40,18 @@ struct Finding {
   std::optional<double> constant;
   Claim claim;
   std::optional<double> printed;  ///< The paper's own ratio.
+  std::string benchmark = {};     ///< Measures the quantities.
+  std::string needs = {};         ///< Hardware or a run that they take: "verbs". Empty: nothing special.
 };
 
-/// Reads the findings that concern a benchmark from all files of the folder, in the order of the files' names. Throws
-/// SetupError, which names the file, on a file that has another form.
-std::vector<Finding> findings_of(std::string_view question, const std::filesystem::path& folder);
+/// A finding that no benchmark can judge on one machine.
+struct Unjudged {
+  std::string says;
+  std::string section;
+  std::string reason;
+};
 
-/// Returns the folder of the papers' data: libexec/tonari/papers, in the build tree and installed.
-std::filesystem::path papers_folder();
+/// Returns the x that `at` selects among these, which are in ascending order, or nothing.
+std::optional<double> choose_x(const Quantity& quantity, const std::vector<double>& all);
 
 }  // namespace tonari::bench::driver

@@ -4,13 +4,14 @@
 #include "cli/standard_streams.hpp"
 #include "driver/command.hpp"
 #include "report/command.hpp"
+#include "report/papers.hpp"
 
 #include <algorithm>
 
 namespace {
 
 void add_commands(CLI::App& app, int& exit_status) {
-  tonari::bench::driver::add_bench(app, exit_status);
+  tonari::bench::driver::add_bench(app, exit_status, tonari::bench::report::tell_papers_of);
   tonari::bench::report::add_report(app, exit_status);
 }
 

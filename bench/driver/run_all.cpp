@@ -3,8 +3,8 @@
 #include "cli/standard_streams.hpp"
 #include "cli/table.hpp"
 #include "driver/child.hpp"
-#include "driver/findings.hpp"
 #include "driver/machine.hpp"
+#include "driver/papers.hpp"
 #include "driver/registry.hpp"
 
 #include "base/error.hpp"
@@ -23,6 +23,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 namespace tonari::bench::driver {
 
@@ -82,21 +83,55 @@ class RunAll {
 
  private:
   void collect() {
+    const auto of_papers = benchmarks_of_papers();
     std::vector<std::string> known;
     for (const auto& question : all_questions()) {
       const std::string name(question->name());
-      known.push_back(name);
-      if (!options_.only.empty() && std::ranges::count(options_.only, name) == 0) continue;
-      if (options_.papers && findings_of(name, papers_folder()).empty()) continue;
-      for (auto& [suffix, arguments] : question->usual_runs(options_.effort == Effort::quick)) {
-        runs_.push_back({name + suffix, name, std::move(arguments)});
+      if (options_.papers && !of_papers.contains(name)) {
+        add(other_runs_, *question);
+        continue;
       }
+      known.push_back(name);
+      add(options_.only.empty() || std::ranges::count(options_.only, name) > 0 ? runs_ : other_runs_, *question);
     }
     for (const auto& name : options_.only) {
       if (std::ranges::count(known, name) == 0) {
-        throw SetupError(fmt::format("no benchmark is called '{}'; there are {}", name, fmt::join(known, ", ")));
+        throw SetupError(fmt::format("no benchmark{} is called '{}'; there are {}",
+                                     options_.papers ? " of the papers" : "", name, fmt::join(known, ", ")));
       }
     }
+  }
+
+  void add(std::vector<Run>& to, const Question& question) const {
+    const std::string name(question.name());
+    for (auto& [suffix, arguments] : question.usual_runs(options_.effort == Effort::quick)) {
+      to.push_back({name + suffix, name, std::move(arguments)});
+    }
+  }
+
+  /// Returns the names of the benchmarks that the papers' tables, figures and findings need.
+  static std::set<std::string> benchmarks_of_papers() {
+    std::set<std::string> names;
+    for (const auto& paper : read_papers(papers_folder())) {
+      for (const auto& finding : paper.findings) names.insert(finding.benchmark);
+      for (const auto& exhibit : paper.exhibits) {
+        for (const auto& row : exhibit.rows) {
+          if (row.ours) names.insert(row.ours->benchmark);
+        }
+      }
+    }
+    return names;
+  }
+
+  /// Returns the papers' tables, with all results of this version in the folder, also of earlier calls.
+  [[nodiscard]] std::string papers() const {
+    std::vector<std::string> files;
+    for (const auto* runs : {&runs_, &other_runs_}) {
+      for (const auto& run : *runs) {
+        if (is_there(run)) files.push_back(file(run, ".json").string());
+      }
+    }
+    return options_.tell_papers(files, (folder_ / "papers.md").string(), options_.only.empty());
   }
 
   [[nodiscard]] fs::path file(const Run& run, std::string_view extension) const {
@@ -174,9 +209,12 @@ class RunAll {
   }
 
   void tell() const {
+    const auto papers = this->papers();
+    fmt::print("{}{}", papers, papers.empty() ? "" : "\n");
     std::vector<std::vector<std::string>> rows{{"benchmark", "outcome", "findings of the papers"}};
     for (const auto& run : runs_) rows.push_back({run.name, outcomes_.at(run.name), verdicts_of(run)});
     fmt::print("{}\nresults: {}\n", cli::format_table(rows), folder_.string());
+    if (!papers.empty()) fmt::print("the papers' tables: {}\n", (folder_ / "papers.md").string());
   }
 
   /// Counts the verdicts in a report: "2 hold, 1 does not hold".
@@ -194,6 +232,7 @@ class RunAll {
   const AllOptions& options_;
   fs::path folder_;
   std::vector<Run> runs_;
+  std::vector<Run> other_runs_;  // not chosen; their results may be in the folder
   std::map<std::string, std::string> outcomes_;
   Clock::time_point begin_ = Clock::now();
   std::size_t done_ = 0;

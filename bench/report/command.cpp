@@ -79,6 +79,7 @@ bool write(const Options& options) {
   std::optional<std::vector<Change>> changed;
   if (!options.old.empty()) changed = changes(load(options.old), reports);
   auto content = content_of(std::move(reports));
+  content.papers = papers_beside(driver::read_papers(driver::papers_folder()), reports_of(content), false);
   content.changes = std::move(changed);
   if (!options.output.empty()) {
     driver::write_whole(options.output, written(content, options), "give -o a path that can be written");

@@ -81,6 +81,12 @@ std::vector<Standing> standings_of(const Content& content) {
   return all;
 }
 
+std::vector<const Report*> reports_of(const Content& content) {
+  std::vector<const Report*> reports;
+  for (const auto& section : content.sections) reports.push_back(&section.report);
+  return reports;
+}
+
 Table overview_table(const Content& content) {
   Table table{.caption = "tonari divided by the best rival of each case",
               .head = {"question", "metric", "geometric mean", "interval", "range", "tonari is", "comparisons"},
@@ -106,7 +112,7 @@ Table verdict_table(const std::vector<Verdict>& verdicts) {
               .rows = {}};
   for (const auto& one : verdicts) {
     table.rows.push_back({one.finding, fmt::format("{}, {}", one.paper, one.section), one.outcome,
-                          format_ratio(one.ratio, one.low, one.high),
+                          format_ratio(one.ratio, one.low, one.high) + (one.at.empty() ? "" : ", " + one.at),
                           one.printed ? driver::format_number(*one.printed) + "x" : "-"});
   }
   return table;

@@ -5,6 +5,7 @@
 #include "report/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -46,6 +47,7 @@ class Page {
     add("<main id=\"main\" tabindex=\"-1\">\n");
     write_overview();
     if (content_.changes) write_changes(*content_.changes);
+    for (const auto& paper : content_.papers) write_paper(paper);
     for (const auto& section : content_.sections) write_section(section);
     add("</main>\n<footer><p class=\"note\">Written by <code>tonari report</code>.</p></footer>\n");
     write_script();
@@ -70,6 +72,9 @@ class Page {
     }
     add("</header>\n<nav aria-label=\"Questions\"><ul>\n<li><a href=\"#overview\">Overview</a></li>\n");
     if (content_.changes) add("<li><a href=\"#changes\">Changes</a></li>\n");
+    for (const auto& paper : content_.papers) {
+      add("<li><a href=\"#{}\">Paper: {}</a></li>\n", paper.id, escape_html(paper.name));
+    }
     for (const auto& section : content_.sections) {
       add("<li><a href=\"#{}\">{}</a></li>\n", section.id, escape_html(section.report.benchmark));
     }
@@ -104,13 +109,9 @@ class Page {
       add("<figcaption>Points: geometric means. Thick lines: their intervals. Thin lines: the range.</figcaption>\n"
           "</figure>\n");
     }
-    std::vector<Verdict> verdicts;
-    for (const auto& section : content_.sections) {
-      verdicts.insert(verdicts.end(), section.report.verdicts.begin(), section.report.verdicts.end());
-    }
-    if (!verdicts.empty()) {
+    if (const auto verdicts = count_verdicts(reports_of(content_)); !verdicts.rows.empty()) {
       add("<h3>Findings of the papers</h3>\n");
-      write_table(verdict_table(verdicts));
+      write_table(verdicts);
     }
     for (const auto& section : content_.sections) write_failed(section.report);
     add("</section>\n");
@@ -138,6 +139,24 @@ class Page {
         write_table(table);
       }
     }
+    add("</section>\n");
+  }
+
+  void write_paper(const PaperView& paper) {
+    const auto name = escape_html(paper.name);
+    add("<section id=\"{}\" aria-labelledby=\"{}-title\"><h2 id=\"{}-title\">Paper: {}</h2>\n<p>{}</p>\n", paper.id,
+        paper.id, paper.id, name, escape_html(paper.title));
+    if (!paper.note.empty()) add("<p class=\"note\">{}</p>\n", escape_html(paper.note));
+    for (const auto& exhibit : paper.exhibits) {
+      write_table(exhibit.table);
+      for (const auto& note : exhibit.notes) add("<p class=\"note\">{}</p>\n", escape_html(note));
+    }
+    if (!paper.not_measured.empty()) {
+      add("<p><strong>Not measured:</strong> {}</p>\n",
+          escape_html(fmt::format("{}", fmt::join(paper.not_measured, ", "))));
+    }
+    write_table(paper.verdicts);
+    if (!paper.unjudged.rows.empty()) write_table(paper.unjudged);
     add("</section>\n");
   }
 

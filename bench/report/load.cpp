@@ -90,6 +90,7 @@ Verdict verdict_of(const Json& json) {
           .paper = text(json, "paper"),
           .section = text(json, "section"),
           .outcome = text(json, "outcome"),
+          .at = json.value("at", ""),
           .ratio = json.at("ratio").get<double>(),
           .low = number_or_nothing(json, "low"),
           .high = number_or_nothing(json, "high"),

@@ -2,6 +2,7 @@
 #include "report/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tonari::bench::report {
 
@@ -33,6 +34,25 @@ std::string markdown_table(const Table& table) {
 
 }  // namespace
 
+std::string markdown_of(const std::vector<PaperView>& papers) {
+  std::string text;
+  for (const auto& paper : papers) {
+    text += fmt::format("## {}\n\n{}\n\n", escape_markdown(paper.name), escape_markdown(paper.title));
+    if (!paper.note.empty()) text += escape_markdown(paper.note) + "\n\n";
+    for (const auto& exhibit : paper.exhibits) {
+      text += fmt::format("### {}, {}\n\n", escape_markdown(paper.name), escape_markdown(exhibit.table.caption));
+      text += markdown_table(exhibit.table);
+      for (const auto& note : exhibit.notes) text += escape_markdown(note) + "\n\n";
+    }
+    if (!paper.not_measured.empty()) text += fmt::format("Not measured: {}\n\n", fmt::join(paper.not_measured, ", "));
+    for (const auto* table : {&paper.verdicts, &paper.unjudged}) {
+      if (table->rows.empty()) continue;
+      text += fmt::format("### {}\n\n", escape_markdown(table->caption)) + markdown_table(*table);
+    }
+  }
+  return text;
+}
+
 std::string write_markdown(const Content& content) {
   auto text = "# tonari: measurements\n\n## Overview\n\n" + markdown_table(overview_table(content));
   if (content.changes) {
@@ -41,6 +61,10 @@ std::string write_markdown(const Content& content) {
       text += fmt::format("## {}\n\n", table.caption) + markdown_table(table);
     }
   }
+  if (const auto verdicts = count_verdicts(reports_of(content)); !verdicts.rows.empty()) {
+    text += fmt::format("### {}\n\n", verdicts.caption) + markdown_table(verdicts);
+  }
+  text += markdown_of(content.papers);
   for (const auto& section : content.sections) {
     const auto& report = section.report;
     text += fmt::format("## {}\n\n    {}\n\n", escape_markdown(report.benchmark), command_of(report));

@@ -52,6 +52,7 @@ struct Verdict {
   std::string paper;
   std::string section;
   std::string outcome;
+  std::string at;  ///< "n 2000": the x of the quantity; empty if the finding says it.
   double ratio = 1;
   std::optional<double> low;
   std::optional<double> high;

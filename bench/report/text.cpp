@@ -24,7 +24,7 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string format_x(std::string_view name, double x) {
-  if (name == "bytes" && x >= 0 && x == std::floor(x)) return driver::format_bytes(x);
+  if (name.starts_with("bytes") && x >= 0 && x == std::floor(x)) return driver::format_bytes(x);
   return fmt::format("{:g}", x);
 }
 

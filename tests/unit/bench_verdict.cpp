@@ -78,4 +78,51 @@ TEST(BenchVerdict, AQuantityIsDividedByAConstantOrByItsX) {
   EXPECT_NEAR(by_constant->measured.ratio, 4, 0.1);
 }
 
+TEST(BenchVerdict, AnXThatAFindingLeavesOpenIsSaid) {
+  auto finding = finding_with({1, {}});
+  finding.ours.at = finding.against->at = Quantity::At::nearest;
+  finding.ours.x = finding.against->x = 6000;
+  auto results = results_of({2, 2}, {1, 1}, 4096);
+  for (int round = 0; round < 2; ++round) results.add(round, {"tonari", "case", "latency", "us", "bytes"}, 16384, {9});
+  const auto nearest = judge(finding, results);
+
+  ASSERT_TRUE(nearest.has_value());
+  EXPECT_EQ(nearest->at, "4 KiB");
+  EXPECT_NEAR(nearest->measured.ratio, 2, 1e-9);
+  EXPECT_NE(tell_verdicts({*nearest}).find("2.00x [2.00, 2.00] at 4 KiB"), std::string::npos);
+
+  finding.ours.at = finding.against->at = Quantity::At::value;
+  finding.ours.x = finding.against->x = 4096;
+  const auto fixed = judge(finding, results);
+  ASSERT_TRUE(fixed.has_value());
+  EXPECT_EQ(fixed->at, "");
+}
+
+TEST(BenchVerdict, AFindingOverAnotherQuantityIsNotJudged) {
+  auto finding = finding_with({1, {}});
+  finding.ours.over = "ranks";
+  EXPECT_FALSE(judge(finding, results_of({2}, {1})).has_value());
+
+  finding.ours.over = "bytes";
+  EXPECT_TRUE(judge(finding, results_of({2}, {1})).has_value());
+}
+
+TEST(BenchVerdict, StatisticsOfTheSamplesAreCompared) {
+  Results results;
+  results.add(0, {"tonari", "case", "latency", "us", "bytes"}, 8, {1, 2, 9});
+  auto finding = finding_with({1, {}});
+  finding.against = finding.ours;
+  using Statistic = Quantity::Statistic;
+  for (const auto& [statistic, value] : {std::pair{Statistic::minimum, 1.0},
+                                         {Statistic::median, 2.0},
+                                         {Statistic::mean, 4.0},
+                                         {Statistic::maximum, 9.0}}) {
+    finding.ours.statistic = statistic;
+    finding.against->statistic = Statistic::minimum;
+    const auto verdict = judge(finding, results);
+    ASSERT_TRUE(verdict.has_value());
+    EXPECT_NEAR(verdict->measured.ratio, value, 1e-9);
+  }
+}
+
 }  // namespace
