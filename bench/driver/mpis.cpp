@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Mpi known[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin libopenmpi-dev"},
+constexpr Mpi known_mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin libopenmpi-dev"},
                       {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"},
                       {Family::openmpi5, "openmpi5", "", ""},
                       {Family::mpich5, "mpich5", "", ""},
@@ -100,17 +100,17 @@ Command for_impi(const Mpi& mpi, const Ask& ask) {
 
 }  // namespace
 
-std::span<const Mpi> mpis() noexcept { return known; }
+std::span<const Mpi> mpis() noexcept { return known_mpis; }
 
 std::vector<std::string_view> names_of_mpis() {
   std::vector<std::string_view> names;
-  for (const auto& mpi : known) names.push_back(mpi.name);
+  for (const auto& mpi : known_mpis) names.push_back(mpi.name);
   return names;
 }
 
 const Mpi* mpi_of(Family family) noexcept {
-  const auto* const found = std::ranges::find(known, family, &Mpi::family);
-  return found == std::end(known) ? nullptr : found;
+  const auto* const found = std::ranges::find(known_mpis, family, &Mpi::family);
+  return found == std::end(known_mpis) ? nullptr : found;
 }
 
 void check_mpi(const Mpi& mpi, std::string_view benchmark) {
