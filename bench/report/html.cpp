@@ -76,7 +76,7 @@ class Page {
       add("<li><a href=\"#{}\">Paper: {}</a></li>\n", paper.id, escape_html(paper.name));
     }
     for (const auto& section : content_.sections) {
-      add("<li><a href=\"#{}\">{}</a></li>\n", section.id, escape_html(section.report.benchmark));
+      add("<li><a href=\"#{}\">{}</a></li>\n", section.id, escape_html(name_of_run(section.report)));
     }
     add("</ul></nav>\n");
   }
@@ -163,7 +163,7 @@ class Page {
   void write_section(const Section& section) {
     const auto& report = section.report;
     add("<section id=\"{}\" aria-labelledby=\"{}-title\"><h2 id=\"{}-title\">{}</h2>\n", section.id, section.id,
-        section.id, escape_html(report.benchmark));
+        section.id, escape_html(name_of_run(report)));
     write_failed(report);
     if (!report.verdicts.empty()) {
       add("<h3>Verdicts</h3>\n");

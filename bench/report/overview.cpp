@@ -14,15 +14,9 @@ bool is_of_same_place(const Compared& one, const Compared& other) {
   return one.label == other.label && one.metric == other.metric && one.x == other.x;
 }
 
-/// Returns the name of the run: "overlap-blocks" if its file says more than the benchmark's name.
-std::string name_of(const Report& report) {
-  const auto stem = std::filesystem::path(report.file).stem().string();
-  return stem.starts_with(report.benchmark + "-") ? stem : report.benchmark;
-}
-
 Standing standing_of(const Report& report, const std::string& metric, const std::vector<Compared>& best) {
   Standing standing;
-  standing.benchmark = name_of(report);
+  standing.benchmark = name_of_run(report);
   standing.metric = metric;
   double sum = 0, low = 0, high = 0;
   bool have_intervals = true;
@@ -51,6 +45,11 @@ Standing standing_of(const Report& report, const std::string& metric, const std:
 }
 
 }  // namespace
+
+std::string name_of_run(const Report& report) {
+  const auto stem = std::filesystem::path(report.file).stem().string();
+  return stem.starts_with(report.benchmark + "-") ? stem : report.benchmark;
+}
 
 std::vector<Compared> best_rivals(const Report& report) {
   std::vector<Compared> best;

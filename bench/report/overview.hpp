@@ -9,10 +9,13 @@
 
 namespace tonari::bench::report {
 
+/// Returns the name of a run: "overlap-blocks" if its file is called so, otherwise the benchmark's.
+std::string name_of_run(const Report& report);
+
 /// tonari beside the best rival of each case and x, for one metric of one benchmark. Ratios are tonari's value divided
 /// by the rival's.
 struct Standing {
-  std::string benchmark;  ///< "overlap-blocks" if the file is called so.
+  std::string benchmark;  ///< The name of the run.
   std::string metric;
   driver::Better better_values = driver::Better::low;
   std::size_t compared = 0;  ///< Cases and x with at least one rival.

@@ -196,6 +196,7 @@ class Drawing {
 struct Bar {
   std::string name;
   double ratio, low, high, least, most;
+  bool is_decided;  ///< There were enough rounds for an interval.
 };
 
 Bar bar_of(const Standing& one) {
@@ -204,9 +205,10 @@ Bar bar_of(const Standing& one) {
           one.low.value_or(one.ratio),
           one.high.value_or(one.ratio),
           one.ratio_min,
-          one.ratio_max};
+          one.ratio_max,
+          one.low.has_value()};
   if (one.better_values != driver::Better::high) return bar;
-  return {bar.name, 1 / bar.ratio, 1 / bar.high, 1 / bar.low, 1 / bar.most, 1 / bar.least};
+  return {bar.name, 1 / bar.ratio, 1 / bar.high, 1 / bar.low, 1 / bar.most, 1 / bar.least, bar.is_decided};
 }
 
 /// A line per benchmark, from top to bottom, over one axis of ratios.
@@ -267,10 +269,11 @@ class OverviewDrawing {
 
   void draw_bar(const Bar& bar, double y) {
     add("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", begin - 10, y + 4, escape_html(bar.name));
-    const auto* const color = bar.high < 1 ? "c0" : bar.low > 1 ? "c1" : "c6";
+    const bool is_better = bar.is_decided && bar.high < 1, is_worse = bar.is_decided && bar.low > 1;
+    const auto* const color = is_better ? "c0" : is_worse ? "c1" : "c6";
     add("<g class=\"{}\"><path d=\"M{:.1f} {:.1f}H{:.1f}\"/>", color, place(bar.least), y, place(bar.most));
     add("<path stroke-width=\"5\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", place(bar.low), y, place(bar.high));
-    if (bar.low > 1) {
+    if (is_worse) {
       add("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"9\" height=\"9\"/>", place(bar.ratio) - 4.5, y - 4.5);
     } else {
       add("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>", place(bar.ratio), y);

@@ -147,6 +147,7 @@ class Html(ReportTest):
         report["comparisons"].append(compared("local", 7.0))
         page = self.check(self.report(self.store(report, "pingpong-tcp.json")))
         self.assertIn("pingpong-tcp: latency", page.text)
+        self.assertIn("pingpong-tcp", [text.strip() for text in page.text.split("\n")])
         self.assertIn("0.500 to 0.800", page.text)
 
     def test_hostile_names_are_text(self):
