@@ -109,7 +109,7 @@ class Page {
       add("<figcaption>Points: geometric means. Thick lines: their intervals. Thin lines: the range.</figcaption>\n"
           "</figure>\n");
     }
-    if (const auto verdicts = count_verdicts(reports_of(content_)); !verdicts.rows.empty()) {
+    if (const auto verdicts = count_verdicts(content_.papers); !verdicts.rows.empty()) {
       add("<h3>Findings of the papers</h3>\n");
       write_table(verdicts);
     }

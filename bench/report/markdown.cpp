@@ -55,19 +55,19 @@ std::string markdown_of(const std::vector<PaperView>& papers) {
 
 std::string write_markdown(const Content& content) {
   auto text = "# tonari: measurements\n\n## Overview\n\n" + markdown_table(overview_table(content));
+  if (const auto verdicts = count_verdicts(content.papers); !verdicts.rows.empty()) {
+    text += fmt::format("### {}\n\n", verdicts.caption) + markdown_table(verdicts);
+  }
   if (content.changes) {
     for (const bool beyond_noise : {true, false}) {
       const auto table = change_table(*content.changes, beyond_noise);
       text += fmt::format("## {}\n\n", table.caption) + markdown_table(table);
     }
   }
-  if (const auto verdicts = count_verdicts(reports_of(content)); !verdicts.rows.empty()) {
-    text += fmt::format("### {}\n\n", verdicts.caption) + markdown_table(verdicts);
-  }
   text += markdown_of(content.papers);
   for (const auto& section : content.sections) {
     const auto& report = section.report;
-    text += fmt::format("## {}\n\n    {}\n\n", escape_markdown(report.benchmark), command_of(report));
+    text += fmt::format("## {}\n\n    {}\n\n", escape_markdown(name_of_run(report)), command_of(report));
     for (const auto& reason : report.unfit) {
       text += fmt::format("Unfit for measurements: {}\n\n", escape_markdown(reason));
     }

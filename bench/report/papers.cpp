@@ -317,21 +317,18 @@ std::vector<PaperView> papers_beside(const std::vector<driver::Paper>& papers,
   return views;
 }
 
-Table count_verdicts(const std::vector<const Report*>& reports) {
-  static constexpr std::array outcomes{"holds", "does not hold", "no difference seen", "not decided"};
+Table count_verdicts(const std::vector<PaperView>& papers) {
+  static constexpr std::array outcomes{"holds", "does not hold", "no difference seen", "not decided", "not judged"};
   Table table{.caption = "Findings of the papers on this machine", .head = {"paper"}, .rows = {}};
   table.head.insert(table.head.end(), outcomes.begin(), outcomes.end());
-  std::vector<std::string> papers;
-  std::map<std::pair<std::string, std::string>, int> counts;
-  for (const auto* report : reports) {
-    for (const auto& one : report->verdicts) {
-      if (std::ranges::find(papers, one.paper) == papers.end()) papers.push_back(one.paper);
-      ++counts[{one.paper, one.outcome}];
-    }
-  }
+  table.head.emplace_back("cannot be judged here");
   for (const auto& paper : papers) {
-    auto& row = table.rows.emplace_back(std::vector<std::string>{paper});
-    for (const auto* outcome : outcomes) row.push_back(fmt::to_string(counts[{paper, outcome}]));
+    auto& row = table.rows.emplace_back(std::vector<std::string>{paper.name});
+    for (const std::string outcome : outcomes) {
+      row.push_back(fmt::to_string(
+          std::ranges::count_if(paper.verdicts.rows, [&](const auto& verdict) { return verdict[2] == outcome; })));
+    }
+    row.push_back(fmt::to_string(paper.unjudged.rows.size()));
   }
   return table;
 }

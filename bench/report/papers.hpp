@@ -39,8 +39,9 @@ ExhibitView view_of(const driver::Exhibit& exhibit, const std::vector<const Repo
 std::vector<PaperView> papers_beside(const std::vector<driver::Paper>& papers,
                                      const std::vector<const Report*>& reports, bool all);
 
-/// Returns how many findings of each paper hold, and how many do not.
-Table count_verdicts(const std::vector<const Report*>& reports);
+/// Returns how many findings of each paper hold, and how many do not. A finding that several reports judge counts for
+/// each of them.
+Table count_verdicts(const std::vector<PaperView>& papers);
 
 /// Returns the tables for a terminal.
 std::string tell_papers(const std::vector<PaperView>& papers);

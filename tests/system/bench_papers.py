@@ -196,8 +196,9 @@ class Sections(BenchTest):
     """The papers in `tonari report`."""
 
     def test_a_page_has_a_section_for_each_paper_that_was_measured(self):
+        results = os.path.join(self.folder, "queue-depth-two-rounds.json")
         self.bench("queue-depth", "--rounds", "2")
-        results = os.path.join(self.folder, "report.json")
+        os.rename(os.path.join(self.folder, "report.json"), results)
         pages = {}
         for form in ("html", "markdown"):
             page = os.path.join(self.folder, form)
@@ -213,6 +214,9 @@ class Sections(BenchTest):
         self.assertIn('<th scope="row">#1 ALPU, 128 messages: slices</th><td>5215</td><td>-</td><td>40.4x</td>', html)
         self.assertIn("<strong>Not measured:</strong> figure 6, text", html)
         self.assertNotIn("Paragon", html)
+        self.assertIn(">queue-depth-two-rounds</h2>", html)
+        self.assertIn("<td>queue-depth-two-rounds</td>", html)
+        self.assertIn('<th scope="col">cannot be judged here</th></tr></thead>\n<tbody>\n<tr><th scope="row">LHS</th>', html)
         self.assertIn("## LHS\n", pages["markdown"])
         self.assertIn("| #1 ALPU, 128 messages: slices | 5215 | - | 40.4x | - |", pages["markdown"])
 

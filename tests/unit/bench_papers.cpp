@@ -217,6 +217,7 @@ TEST(BenchPapers, FindingsHaveTheVerdictsOfEachReportOrTheReasonForNone) {
   EXPECT_EQ(views[0].verdicts.rows[1], judged);
   EXPECT_EQ(views[0].verdicts.rows[2], (Row{"it is faster over verbs", "2", "not judged", "needs verbs", "43x", "-"}));
   EXPECT_EQ(views[0].unjudged.rows, (std::vector<Row>{{"no", "3", "needs luck"}}));
+  EXPECT_EQ(tonari::bench::report::count_verdicts(views).rows, (std::vector<Row>{{"P", "2", "0", "0", "0", "1", "1"}}));
 }
 
 TEST(BenchPapers, ExhibitsThatWereNotMeasuredAreLeftOutUnlessAllAreAskedFor) {
