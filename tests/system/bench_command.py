@@ -76,7 +76,7 @@ class Refusal(BenchTest):
         self.assertIn("'mpich' is one argument too many", self.refused("lu", "--rival", "openmpi", "mpich"))
 
     def test_an_unknown_rival_is_refused_with_a_list_of_rivals(self):
-        self.assertIn("mpich-mt", self.refused("pingpong", "--rival", "lam"))
+        self.assertRegex(self.refused("pingpong", "--rival", "lam"), "there are openmpi, mpich, .*openmpi-mt.*swap-zram")
 
     def test_a_benchmark_that_a_rival_does_not_support_is_refused_with_a_list(self):
         self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
@@ -180,41 +180,41 @@ class All(BenchTest):
         return output, error
 
     def test_results_and_outputs_are_in_the_folder(self):
-        output, error = self.all("queue-depth", "barrier")
+        output, error = self.all("queue-depth", "diff")
         self.assertEqual(sorted(os.listdir(self.folder)),
-                         ["barrier.json", "barrier.txt", "papers.md", "queue-depth.json", "queue-depth.txt"])
-        self.assertRegex(output, r"barrier +done in")
-        self.assertRegex(error, r"\[2 of 2\] barrier \(.* so far, about .* left\)")
+                         ["diff.json", "diff.txt", "papers.md", "queue-depth.json", "queue-depth.txt"])
+        self.assertRegex(output, r"diff +done in")
+        self.assertRegex(error, r"\[2 of 2\] diff \(.* so far, about .* left\)")
         with open(os.path.join(self.folder, "queue-depth.json")) as file:
             self.check_shape(json.load(file))
         with open(os.path.join(self.folder, "queue-depth.txt")) as file:
             self.assertIn("queue-depth: how deep", file.read())
 
     def test_a_run_continues_after_it_was_killed(self):
-        job = self.start("bench", "all", "--quick", "-o", self.folder, "queue-depth", "barrier", "pingpong")
-        job.error.wait_for("] barrier")
+        job = self.start("bench", "all", "--quick", "-o", self.folder, "queue-depth", "diff")
+        job.error.wait_for("] diff")
         job.signal(signal.SIGKILL)
         job.end()
         eventually(lambda: not processes_marked(self._mark), "the processes of the killed run end")
-        output, error = self.all("queue-depth", "barrier", "pingpong")
+        output, error = self.all("queue-depth", "diff")
         self.assertRegex(output, "queue-depth +was there")
-        self.assertRegex(output, "barrier +done in")
+        self.assertRegex(output, "diff +done in")
         self.assertNotIn("queue-depth", error)
         self.assertEqual(len([name for name in os.listdir(self.folder) if name.endswith(".tmp")]), 0)
 
     def test_a_benchmark_that_fails_does_not_end_the_run(self):
         os.mkdir(os.path.join(self.folder, "queue-depth.json"))  # its results cannot be written
-        output, _ = self.all("queue-depth", "barrier", status=1)
+        output, _ = self.all("queue-depth", "diff", status=1)
         self.assertRegex(output, "queue-depth +FAILED with status 2")
-        self.assertRegex(output, "barrier +done in")
+        self.assertRegex(output, "diff +done in")
 
     def test_a_signal_ends_the_run_and_says_how_to_continue(self):
-        job = self.start("bench", "all", "--quick", "-o", self.folder, "barrier")
+        job = self.start("bench", "all", "--quick", "-o", self.folder, "diff")
         job.error.wait_for("round 1")
         job.signal(signal.SIGINT)
         status, _, error = job.end()
         self.assertEqual(status, 128 + signal.SIGINT)
-        self.assertIn("the same command continues with barrier", error)
+        self.assertIn("the same command continues with diff", error)
 
     def test_wrong_names_and_folders_are_refused(self):
         self.assertIn("no benchmark is called 'nosuch'", self.refused("all", "nosuch", "-o", self.folder))
