@@ -94,6 +94,16 @@ TEST(BenchPapers, ASpeedUpIsTheOtherTimeDividedByTheRowsTime) {
   EXPECT_EQ(shown.table.rows[1][4], "2.00x [2.00, 2.00]");
 }
 
+TEST(BenchPapers, ASpeedUpOfOneRoundHasNoInterval) {
+  auto times = exhibit(
+      {{.label = "one", .ours = source("slow")}, {.label = "two", .relative_to = "one", .ours = source("fast")}});
+  times.is_speed_up = true;
+  auto report = made_up();
+  for (auto& series : report.series) series.points = {point(8, {series.system == "fast" ? 5.0 : 15.0})};
+
+  EXPECT_EQ(view(times, report).table.rows[1][4], "3.00x");
+}
+
 TEST(BenchPapers, ARatioThatThePaperPrintsIsShownAsPrinted) {
   const auto shown = view(exhibit({{.label = "a", .printed = Printed{3, 3}, .ours = source("fast")},
                                    {.label = "b",
