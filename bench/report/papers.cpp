@@ -180,6 +180,13 @@ std::string format_rows(const std::vector<std::size_t>& rows) {
   return text;
 }
 
+/// Returns why a row has no number of ours, as far as that is known.
+std::string reason_of(const ExhibitRow& row, const std::vector<const Report*>& reports) {
+  if (!row.needs.empty()) return "needs " + row.needs;
+  if (std::ranges::find(reports, row.ours->benchmark, &Report::benchmark) != reports.end()) return "";
+  return fmt::format("`tonari bench {}` measures this", row.ours->benchmark);
+}
+
 /// Returns one note per reason: "#3, #5: needs a Myrinet network."
 std::vector<std::string> missing_notes(const std::vector<Missing>& missing) {
   std::vector<std::string> reasons;
@@ -190,7 +197,7 @@ std::vector<std::string> missing_notes(const std::vector<Missing>& missing) {
   }
   std::vector<std::string> notes;
   notes.reserve(reasons.size());
-  for (const auto& reason : reasons) notes.push_back(fmt::format("{}: needs {}.", format_rows(rows[reason]), reason));
+  for (const auto& reason : reasons) notes.push_back(fmt::format("{}: {}.", format_rows(rows[reason]), reason));
   return notes;
 }
 
@@ -230,7 +237,9 @@ Table verdicts_of(const driver::Paper& paper, const std::vector<const Report*>& 
     }
     if (!is_judged) {
       table.rows.push_back({finding.says, finding.section, "not judged",
-                            finding.needs.empty() ? "not measured" : "needs " + finding.needs, printed, "-"});
+                            finding.needs.empty() ? fmt::format("`tonari bench {}` measures this", finding.benchmark)
+                                                  : "needs " + finding.needs,
+                            printed, "-"});
     }
   }
   return table;
@@ -263,7 +272,9 @@ ExhibitView view_of(const driver::Exhibit& exhibit, const std::vector<const Repo
     const auto found = find(row, reports);
     view.is_measured |= found.has_value();
     view.can_be_measured |= row.ours.has_value();
-    if (!found && !row.needs.empty()) missing.push_back({view.table.rows.size(), row.needs});
+    if (const auto reason = reason_of(row, reports); !found && !reason.empty()) {
+      missing.push_back({view.table.rows.size(), reason});
+    }
     auto& entries = view.table.rows.emplace_back(std::vector<std::string>{
         number_of(exhibit, row.label) + " " + row.label, paper_entry(row), our_entry(row, found)});
     if (!has_ratios) continue;

@@ -136,13 +136,15 @@ TEST(BenchPapers, RowsWithoutANumberOfOursSayWhy) {
                                    {.label = "c", .ours = source("fast", 16), .needs = needs},
                                    {.label = "d", .needs = needs},
                                    {.label = "e", .ours = source("fast"), .needs = "nothing, it is measured"},
-                                   {.label = "f", .needs = needs}}),
+                                   {.label = "f", .needs = needs},
+                                   {.label = "g", .ours = Source{"other", {"fast", "case", "latency"}}}}),
                           made_up());
 
   EXPECT_EQ(shown.table.rows[0][2], "-");
   EXPECT_EQ(shown.table.rows[1][2], "not measured");
   EXPECT_EQ(shown.table.rows[2][2], "not measured");
-  EXPECT_EQ(shown.notes, (std::vector<std::string>{"#1, #3, #4, #6: needs a Myrinet network."}));
+  EXPECT_EQ(shown.notes, (std::vector<std::string>{"#1, #3, #4, #6: needs a Myrinet network.",
+                                                   "#7: `tonari bench other` measures this."}));
 }
 
 TEST(BenchPapers, AnOpenXIsShown) {
