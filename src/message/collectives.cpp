@@ -19,11 +19,11 @@ namespace {
 bool is_alone(const Context& context) noexcept { return context.size() == 1 && !context.is_inter(); }
 
 // Dissemination (Hensgen, Finkel, Manber 1988).
-void write_dissemination(Schedule& schedule, const Circle& circle) {
+void write_dissemination(Rounds& rounds, const Circle& circle) {
   for (std::size_t distance = 1; distance < circle.size(); distance *= 2) {
-    schedule.send(std::span<const std::byte>{}, circle.after(distance));
-    schedule.receive(std::span<std::byte>{}, circle.before(distance));
-    schedule.next_round();
+    rounds.send(std::span<const std::byte>{}, circle.after(distance));
+    rounds.receive(std::span<std::byte>{}, circle.before(distance));
+    rounds.next_round();
   }
 }
 
@@ -91,17 +91,17 @@ Request start_shared(Context& context, job::Wait what, SharedCollective collecti
   return Requests::started(operation);
 }
 
-void write_barrier(Schedule& schedule, const Context& context) {
-  const Tree tree = Tree::of_group(context.hosts(), context.rank());
-  for (const int child : tree.children) schedule.receive(std::span<std::byte>{}, child);
-  schedule.next_round();
+void write_barrier(Rounds& rounds, const Members& members) {
+  const Tree tree = Tree::of_group(members.hosts(), members.rank());
+  for (const int child : tree.children) rounds.receive(std::span<std::byte>{}, child);
+  rounds.next_round();
   if (tree.parent < 0) {
-    write_dissemination(schedule, Circle::leaders(context.hosts(), context.rank()));
+    write_dissemination(rounds, Circle::leaders(members.hosts(), members.rank()));
   } else {
-    schedule.send(std::span<const std::byte>{}, tree.parent);
-    schedule.next_round();
+    rounds.send(std::span<const std::byte>{}, tree.parent);
+    rounds.next_round();
   }
-  write_broadcast(schedule, tree, Part(std::span<std::byte>{}));
+  write_broadcast(rounds, tree, Part(std::span<std::byte>{}));
 }
 
 Status barrier(Context& context) noexcept {

@@ -85,7 +85,7 @@ inline bool is_rank(const Context& context, int rank) noexcept { return rank >= 
 Status barrier(Context& context) noexcept;
 Request start_barrier(Context& context) noexcept;
 /// Records a barrier by messages.
-void write_barrier(Schedule& schedule, const Context& context);
+void write_barrier(Rounds& rounds, const Members& members);
 
 /// The root's data go to all ranks. If `root` is no rank, this rank refuses to take part.
 Status broadcast(Context& context, const Part& data, int root) noexcept;

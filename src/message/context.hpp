@@ -97,6 +97,8 @@ class Context : public std::enable_shared_from_this<Context> {
   [[nodiscard]] bool has_seen_denial() const noexcept { return has_seen_denial_.load(std::memory_order_relaxed); }
   void note_denial() noexcept { has_seen_denial_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] const HostGroups& hosts() const noexcept { return hosts_; }
+  /// The own side, for recording a collective. Must not outlive the context.
+  operator Members() const noexcept { return {hosts_, rank_}; }
 
  private:
   MessageRuntime& runtime_;

@@ -22,47 +22,47 @@ class AllGather {
         neighbours_(groups.members(own_)),
         place_(static_cast<std::size_t>(std::ranges::lower_bound(neighbours_, rank) - neighbours_.begin())) {}
 
-  void write(Schedule& schedule, const Part& mine) const {
+  void write(Rounds& rounds, const Part& mine) const {
     for (const int neighbour : neighbours_) {
       if (neighbour == rank_) continue;
-      schedule.receive(part_(neighbour), neighbour);
-      schedule.send(mine, neighbour);
+      rounds.receive(part_(neighbour), neighbour);
+      rounds.send(mine, neighbour);
     }
     for (std::size_t distance = 1; distance < groups_.count();
          ++distance) {  // so that no host is the first target of all others
-      cross(schedule, mine, distance);
-      if (distance % peers_a_round == 0) schedule.next_round();
+      cross(rounds, mine, distance);
+      if (distance % peers_a_round == 0) rounds.next_round();
     }
-    schedule.next_round();
-    if (neighbours_.size() > 1) pass_on(schedule);
+    rounds.next_round();
+    if (neighbours_.size() > 1) pass_on(rounds);
   }
 
  private:
   // The rank of this host that receives the part of another host's rank with this index.
   [[nodiscard]] int taker(std::size_t index) const noexcept { return neighbours_[index % neighbours_.size()]; }
 
-  void cross(Schedule& schedule, const Part& mine, std::size_t distance) const {
+  void cross(Rounds& rounds, const Part& mine, std::size_t distance) const {
     const auto behind = groups_.members((own_ + distance) % groups_.count());
     const auto before = groups_.members((own_ + groups_.count() - distance) % groups_.count());
     for (std::size_t index = place_; index < before.size(); index += neighbours_.size()) {
-      schedule.receive(part_(before[index]), before[index]);
+      rounds.receive(part_(before[index]), before[index]);
     }
-    schedule.send(mine, behind[place_ % behind.size()]);
+    rounds.send(mine, behind[place_ % behind.size()]);
   }
 
-  void pass_on(Schedule& schedule) const {
+  void pass_on(Rounds& rounds) const {
     std::size_t parts = 0;
     for (std::size_t group = 0; group < groups_.count(); ++group) {
       const auto members = groups_.members(group);
       for (std::size_t index = 0; group != own_ && index < members.size(); ++index) {
         if (taker(index) == rank_) {
           for (const int neighbour : neighbours_) {
-            if (neighbour != rank_) schedule.send(part_(members[index]), neighbour);
+            if (neighbour != rank_) rounds.send(part_(members[index]), neighbour);
           }
         } else {
-          schedule.receive(part_(members[index]), taker(index));
+          rounds.receive(part_(members[index]), taker(index));
         }
-        if (++parts % peers_a_round == 0) schedule.next_round();
+        if (++parts % peers_a_round == 0) rounds.next_round();
       }
     }
   }
@@ -77,71 +77,71 @@ class AllGather {
 
 // In round k a rank sends to the peers_a_round ranks from k * peers_a_round + 1 behind it on, and receives from as many
 // ranks equally far before it. So no rank is the first target of all others.
-void write_messages_to_all(Schedule& schedule, const Context& context, const Parts& sent, const Parts& received) {
-  const int size = context.size();
-  const int me = context.rank();
+void write_messages_to_all(Rounds& rounds, const Members& members, const Parts& sent, const Parts& received) {
+  const int size = members.size();
+  const int me = members.rank();
   for (int distance = 1; distance < size; ++distance) {
     const int behind = (me + distance) % size;
     const int before = (me - distance + size) % size;
-    schedule.receive(received(before), before);
-    schedule.send(sent(behind), behind);
-    if (distance % peers_a_round == 0) schedule.next_round();
+    rounds.receive(received(before), before);
+    rounds.send(sent(behind), behind);
+    if (distance % peers_a_round == 0) rounds.next_round();
   }
 }
 
 }  // namespace
 
 // Sends to the farthest child first, because it has the most to forward.
-void write_broadcast(Schedule& schedule, const Tree& tree, const Part& data) {
+void write_broadcast(Rounds& rounds, const Tree& tree, const Part& data) {
   if (tree.parent >= 0) {
-    schedule.receive(data, tree.parent);
-    schedule.next_round();
+    rounds.receive(data, tree.parent);
+    rounds.next_round();
   }
-  std::for_each(tree.children.rbegin(), tree.children.rend(), [&](int child) { schedule.send(data, child); });
+  std::for_each(tree.children.rbegin(), tree.children.rend(), [&](int child) { rounds.send(data, child); });
 }
 
-void write_broadcast(Schedule& schedule, const Context& context, const Part& data, int root) {
-  write_broadcast(schedule, Tree::of_all(context.hosts(), context.rank(), root), data);
+void write_broadcast(Rounds& rounds, const Members& members, const Part& data, int root) {
+  write_broadcast(rounds, Tree::of_all(members.hosts(), members.rank(), root), data);
 }
 
-void write_gather(Schedule& schedule, const Context& context, const Part* mine, const Parts& all, int root) {
-  if (context.rank() != root) return schedule.send(*mine, root);
-  if (mine != nullptr) schedule.copy_meanwhile(all(root), *mine);
-  for (int rank = 0; rank < context.size(); ++rank) {
-    if (rank != root) schedule.receive(all(rank), rank);
-  }
-}
-
-void write_scatter(Schedule& schedule, const Context& context, const Parts& all, const Part* mine, int root) {
-  if (context.rank() != root) return schedule.receive(*mine, root);
-  if (mine != nullptr) schedule.copy_meanwhile(*mine, all(root));
-  for (int rank = 0; rank < context.size(); ++rank) {
-    if (rank != root) schedule.send(all(rank), rank);
+void write_gather(Rounds& rounds, const Members& members, const Part* mine, const Parts& all, int root) {
+  if (members.rank() != root) return rounds.send(*mine, root);
+  if (mine != nullptr) rounds.copy_meanwhile(all(root), *mine);
+  for (int rank = 0; rank < members.size(); ++rank) {
+    if (rank != root) rounds.receive(all(rank), rank);
   }
 }
 
-void write_all_gather(Schedule& schedule, const Context& context, const Part* mine, const Parts& all) {
-  const Part own = all(context.rank());
-  if (mine != nullptr) schedule.copy_meanwhile(own, *mine);
-  AllGather(context.hosts(), context.rank(), all).write(schedule, mine != nullptr ? *mine : own);
+void write_scatter(Rounds& rounds, const Members& members, const Parts& all, const Part* mine, int root) {
+  if (members.rank() != root) return rounds.receive(*mine, root);
+  if (mine != nullptr) rounds.copy_meanwhile(*mine, all(root));
+  for (int rank = 0; rank < members.size(); ++rank) {
+    if (rank != root) rounds.send(all(rank), rank);
+  }
 }
 
-void write_all_to_all(Schedule& schedule, const Context& context, const Parts& sent, const Parts& received) {
-  schedule.copy_meanwhile(received(context.rank()), sent(context.rank()));
-  write_messages_to_all(schedule, context, sent, received);
+void write_all_gather(Rounds& rounds, const Members& members, const Part* mine, const Parts& all) {
+  const Part own = all(members.rank());
+  if (mine != nullptr) rounds.copy_meanwhile(own, *mine);
+  AllGather(members.hosts(), members.rank(), all).write(rounds, mine != nullptr ? *mine : own);
 }
 
-void write_all_to_all_in_place(Schedule& schedule, const Context& context, const Parts& exchanged) {
+void write_all_to_all(Rounds& rounds, const Members& members, const Parts& sent, const Parts& received) {
+  rounds.copy_meanwhile(received(members.rank()), sent(members.rank()));
+  write_messages_to_all(rounds, members, sent, received);
+}
+
+void write_all_to_all_in_place(Rounds& rounds, const Members& members, const Parts& exchanged) {
   std::vector<std::span<std::byte>> copies;
-  copies.reserve(static_cast<std::size_t>(context.size()));
-  for (int rank = 0; rank < context.size(); ++rank) {
+  copies.reserve(static_cast<std::size_t>(members.size()));
+  for (int rank = 0; rank < members.size(); ++rank) {
     const Part part = exchanged(rank);
-    copies.push_back(schedule.scratch(rank == context.rank() ? 0 : part.bytes()));
-    if (rank != context.rank()) schedule.copy(Part(copies.back()), part);
+    copies.push_back(rounds.scratch(rank == members.rank() ? 0 : part.bytes()));
+    if (rank != members.rank()) rounds.copy(Part(copies.back()), part);
   }
-  schedule.next_round();
+  rounds.next_round();
   write_messages_to_all(
-      schedule, context, [&](int rank) { return Part(copies[static_cast<std::size_t>(rank)]); }, exchanged);
+      rounds, members, [&](int rank) { return Part(copies[static_cast<std::size_t>(rank)]); }, exchanged);
 }
 
 }  // namespace tonari::message

@@ -2,7 +2,7 @@
 
 #include "message/host_groups.hpp"
 #include "message/part.hpp"
-#include "message/schedule.hpp"
+#include "message/rounds.hpp"
 
 #include <span>
 
@@ -15,19 +15,19 @@ namespace tonari::message {
 inline constexpr int peers_a_round = 64;
 
 /// The data of a tree's root go to all ranks of the tree.
-void write_broadcast(Schedule& schedule, const Tree& tree, const Part& data);
+void write_broadcast(Rounds& rounds, const Tree& tree, const Part& data);
 /// The root's data go to all ranks.
-void write_broadcast(Schedule& schedule, const Context& context, const Part& data, int root);
+void write_broadcast(Rounds& rounds, const Members& members, const Part& data, int root);
 /// Each rank's `mine` goes to the root's all(rank). The other ranks' `all` is not used.
-void write_gather(Schedule& schedule, const Context& context, const Part* mine, const Parts& all, int root);
+void write_gather(Rounds& rounds, const Members& members, const Part* mine, const Parts& all, int root);
 /// The root's all(rank) goes to each rank's `mine`. The other ranks' `all` is not used.
-void write_scatter(Schedule& schedule, const Context& context, const Parts& all, const Part* mine, int root);
+void write_scatter(Rounds& rounds, const Members& members, const Parts& all, const Part* mine, int root);
 /// Each rank's `mine` goes to all(rank) of all ranks.
-void write_all_gather(Schedule& schedule, const Context& context, const Part* mine, const Parts& all);
+void write_all_gather(Rounds& rounds, const Members& members, const Part* mine, const Parts& all);
 /// sent(rank) goes to that rank, where it becomes received(this rank).
-void write_all_to_all(Schedule& schedule, const Context& context, const Parts& sent, const Parts& received);
+void write_all_to_all(Rounds& rounds, const Members& members, const Parts& sent, const Parts& received);
 /// The same with data that are replaced: exchanged(rank) goes to that rank, and is replaced by that rank's data for
 /// this rank, which have the same length.
-void write_all_to_all_in_place(Schedule& schedule, const Context& context, const Parts& exchanged);
+void write_all_to_all_in_place(Rounds& rounds, const Members& members, const Parts& exchanged);
 
 }  // namespace tonari::message

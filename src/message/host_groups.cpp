@@ -27,14 +27,14 @@ std::vector<std::size_t> groups_by_host(const job::Session& session, const Group
 }
 
 // Finds a member's parent and children in a binomial tree. Counting from the root, the parent of member p is p without
-// its lowest set bit, and its children are p + bit for every lower bit.
-void hang(Tree& tree, std::span<const int> members, std::size_t position, std::size_t root) {
-  const std::size_t size = members.size();
+// its lowest set bit, and its children are p + bit for every lower bit. `at` returns the rank at a position.
+template <class At>
+void hang(Tree& tree, std::size_t size, At&& at, std::size_t position, std::size_t root) {
   const std::size_t me = (position + size - root) % size;
-  const auto at = [&](std::size_t relative) { return members[(relative + root) % size]; };
-  if (me != 0) tree.parent = at(me & (me - 1));
+  const auto rank_of = [&](std::size_t relative) { return at((relative + root) % size); };
+  if (me != 0) tree.parent = rank_of(me & (me - 1));
   const std::size_t below = me == 0 ? std::bit_ceil(size) : me & (~me + 1);
-  for (std::size_t bit = 1; bit < below && me + bit < size; bit <<= 1) tree.children.push_back(at(me + bit));
+  for (std::size_t bit = 1; bit < below && me + bit < size; bit <<= 1) tree.children.push_back(rank_of(me + bit));
 }
 
 std::size_t position_in(std::span<const int> members, int rank) noexcept {
@@ -51,7 +51,8 @@ HostGroups HostGroups::each_alone(int ranks) {
   return HostGroups(std::move(group_of));
 }
 
-HostGroups::HostGroups(std::vector<std::size_t> group_of) : group_of_(std::move(group_of)) {
+HostGroups::HostGroups(std::vector<std::size_t> group_of)
+    : group_of_(std::move(group_of)), in_order_(std::ranges::is_sorted(group_of_)) {
   starts_.resize(*std::ranges::max_element(group_of_) + 2);
   for (const std::size_t group : group_of_) ++starts_[group + 1];
   std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
@@ -60,24 +61,11 @@ HostGroups::HostGroups(std::vector<std::size_t> group_of) : group_of_(std::move(
   for (std::size_t rank = 0; rank < group_of_.size(); ++rank) ranks_[next[group_of_[rank]]++] = static_cast<int>(rank);
 }
 
-bool HostGroups::in_order() const noexcept { return std::ranges::is_sorted(group_of_); }
-
-Circle Circle::all(int ranks, int rank) {
-  Circle circle{std::vector<int>(static_cast<std::size_t>(ranks)), static_cast<std::size_t>(rank)};
-  std::iota(circle.ranks.begin(), circle.ranks.end(), 0);
-  return circle;
-}
-
-Circle Circle::leaders(const HostGroups& groups, int rank) {
-  Circle circle{{}, groups.group_of(rank)};
-  for (std::size_t group = 0; group < groups.count(); ++group) circle.ranks.push_back(groups.members(group).front());
-  return circle;
-}
-
 Tree Tree::of_group(const HostGroups& groups, int rank) {
   Tree tree;
   const auto members = groups.members(groups.group_of(rank));
-  hang(tree, members, position_in(members, rank), 0);
+  hang(
+      tree, members.size(), [&](std::size_t position) { return members[position]; }, position_in(members, rank), 0);
   return tree;
 }
 
@@ -85,13 +73,12 @@ Tree Tree::of_all(const HostGroups& groups, int rank, int root) {
   Tree tree;
   const std::size_t own = groups.group_of(rank);
   const std::size_t first = groups.group_of(root);
-  std::vector<int> leaders;
-  for (std::size_t group = 0; group < groups.count(); ++group) {
-    leaders.push_back(group == first ? root : groups.members(group).front());
-  }
+  const auto leader_of = [&](std::size_t group) { return group == first ? root : groups.leader(group); };
   const auto members = groups.members(own);
-  hang(tree, members, position_in(members, rank), position_in(members, leaders[own]));
-  if (leaders[own] == rank) hang(tree, leaders, own, first);
+  hang(
+      tree, members.size(), [&](std::size_t position) { return members[position]; }, position_in(members, rank),
+      position_in(members, leader_of(own)));
+  if (leader_of(own) == rank) hang(tree, groups.count(), leader_of, own, first);
   return tree;
 }
 

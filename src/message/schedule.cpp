@@ -16,58 +16,6 @@ Schedule::~Schedule() {
   for (Operation* operation : running_) context_.runtime().free_operation(operation);
 }
 
-void Schedule::send(std::span<const std::byte> bytes, int to) {
-  rounds_.back().messages.push_back({const_cast<std::byte*>(bytes.data()), bytes.size(), to, true});
-}
-
-void Schedule::receive(std::span<std::byte> bytes, int from) {
-  rounds_.back().messages.push_back({bytes.data(), bytes.size(), from, false});
-}
-
-LayoutCursor& Schedule::keep(const LayoutCursor& data) {
-  layouts_.push_front(data);
-  return layouts_.front();
-}
-
-void Schedule::send(const LayoutCursor& data, int to) {
-  if (const auto buffer = data.dense()) return send(*buffer, to);
-  rounds_.back().messages.push_back({nullptr, data.bytes(), to, true, &keep(data)});
-}
-
-void Schedule::receive(const LayoutCursor& data, int from) {
-  if (const auto buffer = data.dense()) return receive(*buffer, from);
-  rounds_.back().messages.push_back({nullptr, data.bytes(), from, false, &keep(data)});
-}
-
-void Schedule::fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction) {
-  rounds_.back().locals.push_back({into.data(), from.data(), into.size(), reduction});
-}
-
-void Schedule::copy(std::span<std::byte> into, std::span<const std::byte> from) {
-  rounds_.back().locals.push_back({into.data(), from.data(), into.size(), {}});
-}
-
-Schedule::Local Schedule::copy_of(const LayoutCursor& into, const LayoutCursor& from) {
-  const std::size_t bytes = std::min(into.bytes(), from.bytes());
-  const auto dense_into = into.dense();
-  const auto dense_from = from.dense();
-  if (dense_into && dense_from) return {dense_into->data(), dense_from->data(), bytes, {}};
-  return {nullptr, nullptr, bytes, {}, &keep(into), &keep(from)};
-}
-
-void Schedule::copy(const LayoutCursor& into, const LayoutCursor& from) {
-  rounds_.back().locals.push_back(copy_of(into, from));
-}
-
-void Schedule::copy_meanwhile(const LayoutCursor& into, const LayoutCursor& from) {
-  rounds_.back().meanwhile.push_back(copy_of(into, from));
-}
-
-std::span<std::byte> Schedule::scratch(std::size_t bytes) {
-  scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
-  return {scratch_.back().get(), bytes};
-}
-
 void Schedule::rewind() noexcept {
   round_ = 0;
   round_started_ = false;
@@ -90,7 +38,7 @@ Operation& Schedule::make_operation(const Message& message) {
 
 void Schedule::start_round(bool waited) {
   MessageRuntime& runtime = context_.runtime();
-  const Round& round = rounds_[round_];
+  const Round& round = rounds()[round_];
   running_.reserve(round.messages.size());
   for (const Message& message : round.messages) {
     Operation& operation = make_operation(message);
@@ -139,7 +87,7 @@ Step Schedule::play_shared() noexcept {
     }
   }
   if (status_ == Status::ok) status_ = shared_->status();
-  if (status_ != Status::ok) round_ = rounds_.size();
+  if (status_ != Status::ok) round_ = rounds().size();
   return step;
 }
 
@@ -148,7 +96,7 @@ Step Schedule::advance(Operation& self) noexcept {
     const Step step = play_shared();
     if (step != Step::done) return step;
   }
-  for (; round_ < rounds_.size(); ++round_, round_started_ = false) {
+  for (; round_ < rounds().size(); ++round_, round_started_ = false) {
     if (!round_started_) {
       try {
         start_round(self.signals.is_awaited.load(std::memory_order_relaxed));
@@ -161,7 +109,7 @@ Step Schedule::advance(Operation& self) noexcept {
     if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
     if (status_ != Status::ok && !disagrees_)
       break;  // only here, because until now the other operations of the round used their buffers
-    for (const Local& local : rounds_[round_].locals) {
+    for (const Local& local : rounds()[round_].locals) {
       if (!disagrees_) play(local);
     }
   }

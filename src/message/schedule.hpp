@@ -3,14 +3,13 @@
 #include "job/arena.hpp"
 #include "message/context.hpp"
 #include "message/host_collectives.hpp"
-#include "message/layout_cursor.hpp"
 #include "message/operation.hpp"
+#include "message/rounds.hpp"
 
 #include <tonari/message.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <forward_list>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,11 +19,11 @@
 
 namespace tonari::message {
 
-/// A collective by messages, as executed by one rank: rounds of messages that travel concurrently, each followed by
-/// local work. All rounds are recorded at its start and executed by the thread that waits for it.
+/// A collective by messages, as executed by one rank: Rounds and their progress. All rounds are recorded at its start
+/// and executed by the thread that waits for it.
 ///
 /// Threads: its owning thread only, except for the operations of the current round.
-class Schedule {
+class Schedule : public Rounds {
  public:
   /// `number`: of the collective, see Context::next_collective() and next_persistent().
   Schedule(Context& context, job::Wait what, std::uint32_t number) noexcept
@@ -33,25 +32,9 @@ class Schedule {
   Schedule(Context& context, job::Wait what) noexcept : context_(context), what_(what) {}
   ~Schedule();
 
-  // Recording: all calls add to the last round. Peers are ranks of the communicator; see Context for the members of an
-  // inter-communicator. They throw std::bad_alloc.
-  void send(std::span<const std::byte> bytes, int to);
-  void receive(std::span<std::byte> bytes, int from);
-  /// The same with data in several places. The schedule keeps a copy of the cursor.
-  void send(const LayoutCursor& data, int to);
-  void receive(const LayoutCursor& data, int from);
-  /// Adds a step after the round's messages, in the order of recording: reduction.fold(into, from).
-  void fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction);
-  /// Adds a step of the same kind: into = from.
-  void copy(std::span<std::byte> into, std::span<const std::byte> from);
-  /// The same between layouts, which must not overlap. If one is longer, its rest is left as it is.
-  void copy(const LayoutCursor& into, const LayoutCursor& from);
-  /// Adds a copy that is made while the round's messages are under way, which must not change its data.
-  void copy_meanwhile(const LayoutCursor& into, const LayoutCursor& from);
   /// Executes a collective through shared memory before anything else, and completes it by messages if it needs them.
   /// Then only local work may be recorded.
   void share(const SharedCollective& collective) noexcept { shared_ = collective; }
-  void next_round() { rounds_.emplace_back(); }
   /// Replaces the number. Called before the first message is sent.
   void set_number(std::uint32_t number) noexcept { tag_ = static_cast<int>(number); }
   /// Makes the collective end with this status. Until then it takes part with empty messages, because other ranks may
@@ -60,8 +43,6 @@ class Schedule {
     status_ = recorded_status_ = status;
     disagrees_ = true;
   }
-  /// Allocates memory that lives as long as the schedule.
-  std::span<std::byte> scratch(std::size_t bytes);
   /// Keeps an object as long as the schedule.
   void keep_alive(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
 
@@ -95,31 +76,8 @@ class Schedule {
   }
 
  private:
-  struct Message {
-    std::byte* bytes;
-    std::size_t count;
-    int peer;
-    bool is_send;
-    const LayoutCursor* scattered = nullptr;  // if set, its data replace `bytes`
-  };
-  struct Local {
-    std::byte* into;
-    const std::byte* from;
-    std::size_t bytes;
-    detail::Reduction reduction;             // a copy if it has no fold
-    LayoutCursor* scattered_into = nullptr;  // if set, a copy between these two
-    LayoutCursor* scattered_from = nullptr;
-  };
-  struct Round {
-    std::vector<Message> messages;
-    std::vector<Local> meanwhile;
-    std::vector<Local> locals;
-  };
-
-  LayoutCursor& keep(const LayoutCursor& data);
   Operation& make_operation(const Message& message);
   void start_round(bool waited);
-  [[nodiscard]] Local copy_of(const LayoutCursor& into, const LayoutCursor& from);
   fabric::Step play_shared() noexcept;
   static void play(const Local& local) noexcept;
   void complete(Operation& self, Status status) noexcept;
@@ -131,16 +89,13 @@ class Schedule {
   bool is_shared_done_ = false;
   bool is_persistent_ = false;
   int tag_ = 0;
-  std::vector<Round> rounds_{1};
   std::size_t round_ = 0;
   bool round_started_ = false;
   Status status_ = Status::ok;
   Status recorded_status_ = Status::ok;  // as fail() set it
   bool disagrees_ = false;               // a message was too long or too short
   std::vector<Operation*> running_;
-  std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<std::shared_ptr<const void>> kept_;
-  std::forward_list<LayoutCursor> layouts_;
   std::function<Status(Status)> at_end_;
 };
 
