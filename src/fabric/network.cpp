@@ -52,6 +52,11 @@ Network::Network(const job::Membership& member, const Settings& settings)
       host_names_(member.host_names),
       log_(make_logger(member.rank, settings.log)) {}
 
+std::size_t Network::bytes_per_peer() noexcept {
+  return Ordered<ucx::Wire>::bytes_per_peer(windows) +
+         ucx::Wire::bytes_per_peer(windows.requests, windows.replies + credits_max);
+}
+
 std::optional<job::Loss> Network::loss(int rank) const noexcept {
   const std::string_view reason = wire_.reason(rank);
   if (reason.empty()) return std::nullopt;

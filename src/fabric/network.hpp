@@ -37,6 +37,10 @@ class Network final : public job::Network {
   /// Throws SetupError.
   Network(const job::Membership& member, const Settings& settings);
 
+  /// Returns the memory that a rank has for each other rank of the job, from the start, without its address and without
+  /// the memory of UCX.
+  [[nodiscard]] static std::size_t bytes_per_peer() noexcept;
+
   [[nodiscard]] std::span<const std::byte> address() const noexcept override { return wire_.address(); }
   void introduce(int rank, std::vector<std::byte> address) override { wire_.introduce(rank, std::move(address)); }
 

@@ -56,6 +56,11 @@ class Ordered {
     owes_.resize(count);
   }
   Ordered(Ordered&&) = delete;  // has locks as members
+  /// Returns the memory that each peer takes.
+  static constexpr std::size_t bytes_per_peer(const Windows& windows) noexcept {
+    return (windows.requests + windows.replies) * sizeof(Early) +
+           2 * (sizeof(Outbound) + sizeof(Inbound) + sizeof(std::uint32_t)) + sizeof(std::uint32_t) + 1;
+  }
 
   /// `tail`: further arguments of the wire's send().
   template <class... Tail>

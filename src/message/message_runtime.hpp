@@ -180,6 +180,12 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void scatter(Operation& operation, const LayoutCursor& data);
   void free_operation(Operation* operation) noexcept;
 
+  /// Returns the memory that a rank has for each rank of the job, from the start.
+  static constexpr std::size_t bytes_per_rank() noexcept {
+    return sizeof(std::atomic<Presence>) + sizeof(Held) + sizeof(std::atomic<std::uint32_t>) +
+           sizeof(std::atomic<bool>);
+  }
+
   // fabric::ProtocolHandler
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;

@@ -145,6 +145,11 @@ class Wire {
   void get(int peer, RemoteKey* key, std::uint64_t there, std::span<std::byte> to, Landing& landing) noexcept;
   void flush(int peer, Landing& landing) noexcept;
 
+  /// Returns the memory that each peer takes, without UCX's own for a connection, and without the peer's address.
+  static constexpr std::size_t bytes_per_peer(std::size_t requests, std::size_t replies) noexcept {
+    return sizeof(Peer) + (requests + replies) * sizeof(Flight);
+  }
+
  private:
   struct Peer {
     Wire* wire = nullptr;
