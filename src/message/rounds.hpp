@@ -14,7 +14,7 @@ namespace tonari::message {
 
 /// A collective as recorded for one rank: rounds of messages that travel concurrently, each followed by local work.
 /// Recording neither needs a job nor touches the data. Schedule executes the rounds by the messages of a job; a
-/// simulation can execute those of any rank of any number of ranks.
+/// simulation can execute the rounds of any rank of any number of ranks.
 ///
 /// Owns:    copies of the cursors, and the memory of scratch().
 /// Threads: one at a time.
