@@ -27,8 +27,8 @@ FRONTS = {
 }
 GENERATED = {"functions.hpp", "names.hpp", "unsupported.hpp"}
 
-# The folders of bench/, each with the folders of bench/ that it may include. The driver and report may also include all
-# folders of src. The other folders run in the ranks and may include all folders of src except cli.
+# The folders of bench/, each with the folders of bench/ that it may include. The driver, predict and report may also
+# include all folders of src. The other folders run in the ranks and may include all folders of src except cli.
 BENCH_BELOW = {
     "harness": [],
     "wires": ["harness"],
@@ -36,9 +36,10 @@ BENCH_BELOW = {
     "micro": ["harness", "wires"],
     "hot_paths": ["kernels"],
     "driver": [],
+    "predict": ["driver"],
     "report": ["driver"],
 }
-MAIN = pathlib.PurePath("driver/main.cpp")  # joins the commands of the driver and of report
+MAIN = pathlib.PurePath("driver/main.cpp")  # joins the commands of the driver, of predict and of report
 # Files of a benchmark, bench/suites/NAME/, that have special rules.
 QUESTION = "question.cpp"  # belongs to the driver
 FAR_PROGRAM = "far.cpp"  # must not use tonari
@@ -131,11 +132,11 @@ def wrong_in_bench(path, ours):
         return None if folder == "suites" else f'"{ours}" must be written "FOLDER/name.hpp"'
     if target == "suites":
         return f'"{ours}": a benchmark is used by no other file; what several share is in bench/kernels'
-    is_driver = folder in ("driver", "report") or path.name == QUESTION
+    is_driver = folder in ("driver", "predict", "report") or path.name == QUESTION
     if path.name == FAR_PROGRAM:
         below = ["harness"]
     elif path == MAIN:
-        below = ["driver", "report"]
+        below = ["driver", "predict", "report"]
     elif folder == "suites":
         below = ["driver"] if is_driver else ["harness", "wires", "kernels"]
     else:

@@ -1,5 +1,6 @@
-// `tonari bench` and `tonari report` are another program, libexec/tonari/bench (sources: bench/driver, bench/report).
-// This process becomes that program, so exit status and signals need no forwarding.
+// `tonari bench`, `tonari predict` and `tonari report` are another program, libexec/tonari/bench (sources:
+// bench/driver, bench/predict, bench/report). This process becomes that program, so exit status and signals need no
+// forwarding.
 
 #include "cli/command.hpp"
 #include "cli/standard_streams.hpp"
@@ -15,6 +16,7 @@ namespace tonari::cli {
 
 void list_bench(CLI::App& app, int&) {
   app.add_subcommand("bench", "Measure tonari, and its rivals in the same run.")->group("Commands");
+  app.add_subcommand("predict", "Predict collectives of any number of ranks by simulation.")->group("Commands");
   app.add_subcommand("report", "Make a page with charts of the results of tonari bench.")->group("Commands");
 }
 

@@ -8,10 +8,12 @@
 
 namespace {
 
-/// Whether the program for `tonari bench` has to run this: "bench ...", "help bench ...", "report ...".
+/// Whether the program for `tonari bench` has to run this: "bench ...", "help bench ...", "predict ...", "report ...".
 bool is_for_bench(const std::vector<std::string>& words) {
   const std::size_t first = !words.empty() && words.front() == "help" ? 1 : 0;
-  return words.size() > first && (words[first] == "bench" || words[first] == "report");
+  if (words.size() <= first) return false;
+  const auto& command = words[first];
+  return command == "bench" || command == "predict" || command == "report";
 }
 
 }  // namespace
