@@ -20,11 +20,11 @@ struct LuSize {
 /// SetupError without that rate, and if there are more ranks than panels.
 Outcome predict_lu(const LuSize& size, const Shape& shape, const Parameters& parameters);
 
-/// Size L of Himeno's benchmark. Inner planes are dealt to the ranks.
+/// Size M of Himeno's benchmark. Inner planes are dealt to the ranks.
 struct HimenoSize {
-  int planes = 256;
-  int rows = 256;
-  int columns = 512;
+  int planes = 128;
+  int rows = 128;
+  int columns = 256;
 
   [[nodiscard]] int inner_planes() const noexcept { return planes - 2; }
   [[nodiscard]] double operations_per_plane() const noexcept { return 34.0 * (rows - 2) * (columns - 2); }

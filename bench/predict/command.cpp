@@ -157,7 +157,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--parameters", options.parameters, "The file that `tonari bench fit` wrote")->type_name("FILE");
   command
       .add_option("--operations", options.operations,
-                  "Operations to predict. Others: lu (order 6000, panels of 32 columns), himeno (a step of size L)")
+                  "Operations to predict. Others: lu (order 6000, panels of 32 columns), himeno (a step of size M)")
       ->type_name("LIST")
       ->capture_default_str();
   command
