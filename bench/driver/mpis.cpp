@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Mpi known_mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin libopenmpi-dev"},
-                      {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"},
-                      {Family::openmpi5, "openmpi5", "", ""},
-                      {Family::mpich5, "mpich5", "", ""},
-                      {Family::impi, "impi", "", ""}};
+                           {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"},
+                           {Family::openmpi5, "openmpi5", "", ""},
+                           {Family::mpich5, "mpich5", "", ""},
+                           {Family::impi, "impi", "", ""}};
 
 bool is_of_pypi(const Mpi& mpi) { return mpi.launcher.empty(); }
 

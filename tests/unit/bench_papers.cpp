@@ -45,7 +45,13 @@ Report made_up(std::vector<double> slow = {36, 40, 44}) {
   report.file = "folder/made-up.json";
   report.parameters = {{"apart", "none"}, {"quick", false}};
   report.series = {
-      {"fast", "case", "latency", "us", "bytes", Better::low, {point(8, {18, 20, 22}), point(4096, {2000, 2000, 2000})}},
+      {"fast",
+       "case",
+       "latency",
+       "us",
+       "bytes",
+       Better::low,
+       {point(8, {18, 20, 22}), point(4096, {2000, 2000, 2000})}},
       {"slow", "case", "latency", "us", "bytes", Better::low, {point(8, slow), point(4096, {4000, 4000, 4000})}}};
   return report;
 }
